@@ -1,0 +1,1 @@
+"""Pure rules: no Kafka client, no event loop, no clock, no environment."""

@@ -1,0 +1,1 @@
+"""State kept on the target through changelog topics, one module per table."""
