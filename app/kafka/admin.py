@@ -1,0 +1,227 @@
+"""Admin work on one cluster, as coroutines over confluent-kafka's AdminClient.
+
+confluent-kafka is used because aiokafka's admin client knows neither topic ids nor incremental configs, ACLs or the
+offsets of other groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+from app.config import ClusterConfig, RuntimeConfig
+from app.core.records import TopicPartition
+from app.errors import ClusterUnavailable, TopicNotCreated
+from app.kafka.clients import confluent_options
+
+T = TypeVar("T")
+
+#: Names in one request: a describe of thousands of topics in one go outgrows brokers' limits and our time-outs.
+DESCRIBE_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    """What a cluster says of a topic: its id (changes when it is re-created) and its number of partitions."""
+
+    name: str
+    partitions: int
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicWish:
+    """A topic as it is to be created."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+class Admin:
+    """Admin calls on one cluster. Every call raises `ClusterUnavailable` when the cluster does not answer in time."""
+
+    def __init__(self, alias: str, cluster: ClusterConfig, runtime: RuntimeConfig) -> None:
+        self.alias = alias
+        self._options = confluent_options(cluster, runtime)
+        self._timeout = runtime.client_request_timeout
+        self._create_timeout = runtime.topic_create_timeout
+        self._client: AdminClient | None = None
+
+    @property
+    def client(self) -> AdminClient:
+        """The client, made at the first call (it starts a thread)."""
+        if self._client is None:
+            self._client = AdminClient(self._options)
+        return self._client
+
+    async def cluster_id(self, timeout: float | None = None) -> str:
+        """Return the cluster's own id, the proof of which cluster an address leads to."""
+        seconds = timeout or self._timeout
+        future = self.client.describe_cluster(request_timeout=seconds)
+        return str((await self._result(future)).cluster_id)
+
+    async def topics(self) -> dict[str, TopicInfo]:
+        """Return every topic the cluster shows us, by name, with topic ids."""
+        metadata = await self._call(self.client.list_topics, timeout=self._timeout)
+        names = [name for name, topic in metadata.topics.items() if topic.error is None]
+        described: dict[str, TopicInfo] = {}
+        for start in range(0, len(names), DESCRIBE_CHUNK):
+            described |= await self._describe(names[start : start + DESCRIBE_CHUNK])
+        return described
+
+    async def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        """Return those of `names` that exist."""
+        wanted = list(names)
+        return await self._describe(wanted) if wanted else {}
+
+    async def _describe(self, names: list[str]) -> dict[str, TopicInfo]:
+        futures = self.client.describe_topics(TopicCollection(names), request_timeout=self._timeout)
+        found = {}
+        for name, future in futures.items():
+            topic = await self._unless(future, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            if topic is not None:
+                found[name] = TopicInfo(name=name, partitions=len(topic.partitions), topic_id=str(topic.topic_id))
+        return found
+
+    async def create_topics(self, wishes: Iterable[TopicWish]) -> dict[str, str]:
+        """Create topics in one request and wait until they are there.
+
+        Return the refusals, topic name to reason; a topic that exists already is no refusal.
+        """
+        wanted = [
+            NewTopic(w.name, num_partitions=w.partitions, replication_factor=w.replication_factor, config=dict(w.config))
+            for w in wishes
+        ]
+        if not wanted:
+            return {}
+        futures = self.client.create_topics(
+            wanted, operation_timeout=self._create_timeout, request_timeout=self._timeout
+        )
+        return await self._refusals(futures, KafkaError.TOPIC_ALREADY_EXISTS)
+
+    async def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str]:
+        """Grow topics to the given numbers of partitions. Return the refusals, topic name to reason."""
+        if not counts:
+            return {}
+        wanted = [NewPartitions(name, count) for name, count in counts.items()]
+        futures = self.client.create_partitions(
+            wanted, operation_timeout=self._create_timeout, request_timeout=self._timeout
+        )
+        return await self._refusals(futures, KafkaError.INVALID_PARTITIONS)
+
+    async def ensure_topic(self, wish: TopicWish) -> TopicInfo:
+        """Create one of our own topics unless it exists, and return it as it is.
+
+        Raises:
+            TopicNotCreated: it does not exist and the cluster refuses to create it.
+        """
+        found = await self.describe([wish.name])
+        if wish.name not in found:
+            refusals = await self.create_topics([wish])
+            if wish.name in refusals:
+                raise TopicNotCreated(topic=wish.name, reason=f"{self.alias}: {refusals[wish.name]}")
+            found = await self._wait_for(wish.name)
+        return found[wish.name]
+
+    async def _wait_for(self, name: str) -> dict[str, TopicInfo]:
+        deadline = asyncio.get_running_loop().time() + self._create_timeout
+        while asyncio.get_running_loop().time() < deadline:
+            found = await self.describe([name])
+            if name in found:
+                return found
+            await asyncio.sleep(0.05)
+        raise ClusterUnavailable(alias=self.alias, detail=f"topic {name} was created but does not appear")
+
+    async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the end of each partition's log, open transactions included."""
+        return await self._offsets(partitions, OffsetSpec.latest())
+
+    async def stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return up to where each partition is readable with read_committed."""
+        return await self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
+    async def log_starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the first offset that each partition still holds."""
+        return await self._offsets(partitions, OffsetSpec.earliest())
+
+    async def _offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, int]:
+        wanted = {ConfluentTopicPartition(tp.topic, tp.partition): spec for tp in partitions}
+        if not wanted:
+            return {}
+        futures = self.client.list_offsets(wanted, isolation_level=isolation, request_timeout=self._timeout)
+        return {
+            TopicPartition(tp.topic, tp.partition): (await self._result(future)).offset
+            for tp, future in futures.items()
+        }
+
+    async def group_members(self, group: str) -> int:
+        """Return how many members a consumer group has now; 0 also when there is no such group."""
+        future = self.client.describe_consumer_groups([group], request_timeout=self._timeout)[group]
+        described = await self._unless(future, KafkaError.GROUP_ID_NOT_FOUND)
+        return 0 if described is None else len(described.members)
+
+    async def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set a group's committed offsets without being a member of it; the group must have no members."""
+        partitions = [ConfluentTopicPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+        request = ConsumerGroupTopicPartitions(group, partitions)
+        futures = self.client.alter_consumer_group_offsets([request], request_timeout=self._timeout)
+        await self._result(futures[group])
+
+    async def _refusals(self, futures: Mapping[str, Future[Any]], *harmless: int) -> dict[str, str]:
+        refusals = {}
+        for name, future in futures.items():
+            try:
+                await asyncio.wrap_future(future)
+            except KafkaException as error:
+                cause = error.args[0]
+                if cause.code() in harmless:
+                    continue
+                if cause.retriable() or cause.code() in _UNREACHABLE:
+                    raise ClusterUnavailable(alias=self.alias, detail=cause.str()) from error
+                refusals[name] = cause.str()
+        return refusals
+
+    async def _unless(self, future: Future[T], *absent: int) -> T | None:
+        try:
+            return await asyncio.wrap_future(future)
+        except KafkaException as error:
+            if error.args[0].code() in absent:
+                return None
+            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+
+    async def _result(self, future: Future[T]) -> T:
+        try:
+            return await asyncio.wrap_future(future)
+        except KafkaException as error:
+            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+
+    async def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await asyncio.to_thread(function, *arguments, **options)
+        except KafkaException as error:
+            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+
+    def close(self) -> None:
+        """Let go of the client; its thread ends when the last reference is gone."""
+        with contextlib.suppress(AttributeError):
+            self._client = None
+
+
+_UNREACHABLE = frozenset(
+    (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+)

@@ -1,0 +1,211 @@
+"""Whole record batches out of aiokafka's consumer, and whole batches into its producer.
+
+aiokafka hands out single records; its fetcher already does everything a replicator needs per *batch*: aborted
+transactions, control batches, positions, CRC. The classes here reuse that code with other module globals (`rebind`), so
+that iterating a fetch result yields each batch once. Nothing of aiokafka is patched. The minor version of aiokafka is
+pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds what is relied on here.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from app.core.records import TopicPartition
+
+Header = tuple[str, bytes | None]
+
+#: What a batch costs besides its records: the v2 batch header.
+BATCH_OVERHEAD = 61
+
+
+def rebind(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+    """Return the same code as `function`, looking up `names` instead of its module's globals of those names."""
+    assert isinstance(function, types.FunctionType)
+    bound = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, **names},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    bound.__kwdefaults__ = function.__kwdefaults__
+    return bound
+
+
+class SourceBatch:
+    """A stretch `[start, next_offset)` of one source partition with at most one record batch in it.
+
+    Consecutive batches of a partition touch: `start` is the `next_offset` of the one before, so that offsets which hold
+    no readable record (control batches, aborted or compacted data) belong to the batch after them. `batch` is None when
+    there is nothing but such offsets. The records can be iterated once.
+    """
+
+    __slots__ = ("batch", "epoch", "fetched_bytes", "next_offset", "start", "tp")
+
+    def __init__(self, tp: TopicPartition, start: int, next_offset: int, batch: Any, fetched_bytes: int) -> None:
+        self.tp = tp
+        self.start = start
+        self.next_offset = next_offset
+        self.batch = batch
+        self.fetched_bytes = fetched_bytes
+        self.epoch = 0
+
+    @property
+    def codec(self) -> int:
+        """The compression codec of the batch on the source, Kafka's number (0 none … 4 zstd)."""
+        return int(self.batch.compression_type) if self.batch.magic >= 2 else _legacy_codec(self.batch)
+
+    @property
+    def offset(self) -> int:
+        """The last offset of the stretch; what aiokafka's fetcher reads to find its next position."""
+        return self.next_offset - 1
+
+
+def _legacy_codec(batch: Any) -> int:
+    return int(getattr(batch, "compression_type", 0) or 0)
+
+
+class _WholeBatches:
+    """Stands in for `MemoryRecords`: the same batches, each of which yields itself when iterated."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+
+    def has_next(self) -> bool:
+        return bool(self._records.has_next())
+
+    def next_batch(self) -> _WholeBatch:
+        return _WholeBatch(self._records.next_batch())
+
+
+class _WholeBatch:
+    """A batch that yields itself once; everything else the fetcher asks is answered by the batch."""
+
+    __slots__ = ("batch",)
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __iter__(self) -> Iterator[_WholeBatch]:
+        yield self
+
+    def __next__(self) -> Any:
+        return next(self.batch)  # the fetcher reads a control batch's first record
+
+    @property
+    def offset(self) -> int:
+        return int(self.batch.next_offset) - 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.batch, name)
+
+
+class BatchRecords(PartitionRecords):  # type: ignore[misc]
+    """One partition's part of a fetch response, iterated batch by batch (as `SourceBatch`)."""
+
+    def __init__(self, tp: Any, records: Any, *arguments: Any) -> None:
+        self._fetched_bytes = records.size_in_bytes()
+        super().__init__(tp, _WholeBatches(records), *arguments)
+
+    def _consumer_record(self, tp: Any, record: _WholeBatch) -> Any:
+        return record.batch
+
+    def _unpack_records(self) -> Iterator[SourceBatch]:
+        start = self.next_fetch_offset
+        for batch in super()._unpack_records():
+            yield SourceBatch(self._tp, start, self.next_fetch_offset, batch, self._fetched_bytes)
+            start = self.next_fetch_offset
+        if self.next_fetch_offset > start:
+            yield SourceBatch(self._tp, start, self.next_fetch_offset, None, 0)
+
+
+class BatchFetcher(Fetcher):  # type: ignore[misc]
+    """aiokafka's fetcher, keeping batches whole."""
+
+    _proc_fetch_request = rebind(Fetcher._proc_fetch_request, PartitionRecords=BatchRecords)
+
+
+class NoCreateClient(AIOKafkaClient):  # type: ignore[misc]
+    """A client whose metadata look-ups never create a topic, whatever the broker's auto-creation says."""
+
+    _metadata_update = rebind(
+        AIOKafkaClient._metadata_update,
+        MetadataRequest=lambda topics: MetadataRequest(topics, allow_auto_topic_creation=False),
+    )
+
+
+class SafeConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """aiokafka's consumer of records, which never creates a topic by asking for it."""
+
+    __init__ = rebind(AIOKafkaConsumer.__init__, AIOKafkaClient=NoCreateClient)
+
+
+class BatchConsumer(SafeConsumer):
+    """aiokafka's consumer whose `getmany` gives `SourceBatch`es."""
+
+    start = rebind(AIOKafkaConsumer.start, Fetcher=BatchFetcher)
+
+
+class SafeProducer(AIOKafkaProducer):  # type: ignore[misc]
+    """aiokafka's producer, which never creates a topic by asking for it."""
+
+    __init__ = rebind(AIOKafkaProducer.__init__, AIOKafkaClient=NoCreateClient)
+
+
+class TargetBatch(BatchBuilder):  # type: ignore[misc]
+    """A batch to be written: filled here record by record, sent by `AIOKafkaProducer.send_batch`.
+
+    `capacity` is the size in bytes (before compression) that may be filled; the buffer of that size is allocated at
+    once, so size it to what is at hand. A first record larger than it is taken all the same.
+    """
+
+    def __init__(self, capacity: int, codec: int, *, transactional: bool) -> None:
+        super().__init__(capacity, codec, is_transactional=int(transactional))
+        self.codec = codec
+
+    def fill(self, records: Iterable[Any], first_offset: int, origin: Header) -> Any | None:
+        """Append records from `first_offset` on, each with `origin` behind its own headers.
+
+        Return the record that did not fit, to be the first of the next batch, or None when all are in.
+        """
+        append = self._builder.append
+        relative = self._relative_offset
+        rejected = None
+        for record in records:
+            if record.offset < first_offset:
+                continue
+            headers = [*record.headers, origin]
+            if append(relative, record.timestamp, record.key, record.value, headers) is None:
+                rejected = record
+                break
+            relative += 1
+        self._relative_offset = relative
+        return rejected
+
+    @property
+    def full_size(self) -> int:
+        """Bytes filled so far, before compression."""
+        return int(self.size())
+
+
+__all__ = [
+    "BATCH_OVERHEAD",
+    "BatchConsumer",
+    "DefaultRecordBatch",
+    "DefaultRecordBatchBuilder",
+    "SafeConsumer",
+    "SafeProducer",
+    "SourceBatch",
+    "TargetBatch",
+]

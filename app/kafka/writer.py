@@ -1,0 +1,240 @@
+"""Writing a task's records and positions to the target, at least once or exactly once.
+
+Both writers have one contract:
+    A. `write` hands a batch to the producer; `commit(positions)` returns only when every batch written before it and
+       the positions are durable on the target, positions never before the records that they cover.
+    B. After any failure the writer stays failed: `write` and `commit` raise, nothing more is sent, and the owner makes
+       a new writer and reads again from the last durable positions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.errors import IllegalOperation, InvalidProducerEpoch, KafkaError, ProducerFenced
+from aiokafka.structs import RecordMetadata
+
+from app.config import ClusterConfig, RuntimeConfig
+from app.core.records import TopicPartition
+from app.errors import TaskFailed, TaskFenced
+from app.kafka.batches import BATCH_OVERHEAD, SafeProducer, TargetBatch
+from app.kafka.clients import aiokafka_options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionRecord:
+    """A position as a record of the positions topic."""
+
+    topic: str
+    slot: int
+    key: bytes
+    value: bytes
+
+
+OnFailure = Callable[[int, "TaskFailed | TaskFenced"], None]
+
+
+def _ignore(task: int, error: TaskFailed | TaskFenced) -> None:
+    """For writers whose owner looks at what `commit` raises."""
+
+
+class TargetWriter:
+    """What both deliveries share: a producer, the batches in flight and the first failure."""
+
+    transactional = False
+
+    def __init__(
+        self, flow: str, task: int, cluster: ClusterConfig, runtime: RuntimeConfig, on_failure: OnFailure = _ignore
+    ) -> None:
+        self.flow = flow
+        self.task = task
+        self.records = 0
+        self.bytes = 0
+        self._runtime = runtime
+        self._on_failure = on_failure
+        self._producer = SafeProducer(**aiokafka_options(cluster, runtime), **self._producer_options())
+        self._in_flight: set[asyncio.Future[RecordMetadata]] = set()
+        self._bytes_in_flight = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self.failure: BaseException | None = None
+        self._closed = False
+
+    def _producer_options(self) -> dict[str, Any]:
+        return {"enable_idempotence": True, "acks": "all", "linger_ms": 0}
+
+    async def start(self) -> None:
+        """Connect and get a producer id; with a transactional id this fences its former owner."""
+        try:
+            await self._producer.start()
+        except (KafkaError, OSError) as error:
+            await self.close()
+            raise self._named(error) from error
+
+    async def write(self, tp: TopicPartition, batch: TargetBatch) -> asyncio.Future[RecordMetadata]:
+        """Hand over a filled batch; wait while too many bytes are unacknowledged.
+
+        Raises:
+            TaskFenced: another worker owns the task now.
+            TaskFailed: anything else that this writer cannot get over.
+        """
+        await self._room.wait()
+        self._check()
+        size = batch.full_size
+        try:
+            future: asyncio.Future[RecordMetadata] = await self._producer.send_batch(
+                batch, tp.topic, partition=tp.partition
+            )
+        except (KafkaError, AssertionError) as error:
+            self._fail(error)
+            raise self._named(error) from error
+        self._in_flight.add(future)
+        self._bytes_in_flight += size
+        if self._bytes_in_flight >= self._runtime.max_in_flight_bytes:
+            self._room.clear()
+        records = batch.record_count()
+        future.add_done_callback(lambda done: self._acknowledged(done, records, size))
+        return future
+
+    def _acknowledged(self, future: asyncio.Future[RecordMetadata], records: int, size: int) -> None:
+        self._in_flight.discard(future)
+        self._bytes_in_flight -= size
+        if self._bytes_in_flight < self._runtime.max_in_flight_bytes:
+            self._room.set()
+        if future.cancelled():
+            return
+        if future.exception() is not None:
+            self._fail(future.exception())
+        else:
+            self.records += records
+            self.bytes += size
+
+    async def commit(self, positions: Iterable[PositionRecord]) -> None:
+        """Make everything written so far, and the positions, durable. Raises as `write`."""
+        raise NotImplementedError
+
+    async def _flushed(self) -> None:
+        if self._in_flight:
+            await asyncio.wait(set(self._in_flight))
+        self._check()
+
+    async def _send_positions(self, positions: Iterable[PositionRecord]) -> list[asyncio.Future[RecordMetadata]]:
+        by_slot: dict[tuple[str, int], list[PositionRecord]] = {}
+        for position in positions:
+            by_slot.setdefault((position.topic, position.slot), []).append(position)
+        futures = []
+        for (topic, slot), records in by_slot.items():
+            size = BATCH_OVERHEAD + sum(len(r.key) + len(r.value) + 40 for r in records)
+            batch = TargetBatch(size, 0, transactional=self.transactional)
+            for record in records:
+                batch.append(timestamp=None, key=record.key, value=record.value)
+            futures.append(await self._producer.send_batch(batch, topic, partition=slot))
+        return futures
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self._named(self.failure)
+
+    def _fail(self, error: BaseException | None) -> None:
+        if self.failure is None and error is not None:
+            self.failure = error
+            if not self._closed:
+                self._on_failure(self.task, self._named(error))
+        self._room.set()
+
+    def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
+        if isinstance(error, (ProducerFenced, InvalidProducerEpoch)):
+            return TaskFenced(flow=self.flow, task=self.task)
+        reason = str(error) or type(error).__name__
+        return TaskFailed(flow=self.flow, task=self.task, reason=reason)
+
+    async def close(self) -> None:
+        """Let go of the producer without waiting for what is in flight: it was committed or will be read again."""
+        self._closed = True
+        self._fail(IllegalOperation("the writer is closed"))
+        await _close(self._producer)
+
+
+async def _close(producer: SafeProducer) -> None:
+    """Close a producer in bounded time: aiokafka's own `stop` waits for acknowledgements that may never come."""
+    sender = producer._sender
+    producer._closed = True
+    if sender is not None and sender.sender_task is not None and not sender.sender_task.done():
+        sender.sender_task.cancel()
+    with contextlib.suppress(KafkaError, OSError, asyncio.TimeoutError):
+        await asyncio.wait_for(producer.client.close(), 5)
+    if sender is not None and sender.sender_task is not None:
+        await asyncio.wait([sender.sender_task], timeout=5)
+
+
+class AtLeastOnceWriter(TargetWriter):
+    """Idempotent producer; positions follow when the records before them are acknowledged."""
+
+    async def commit(self, positions: Iterable[PositionRecord]) -> None:
+        """Wait for the acknowledgement of what is written, then write the positions and wait for those."""
+        await self._flushed()
+        try:
+            futures = await self._send_positions(positions)
+            await asyncio.gather(*futures)
+        except (KafkaError, AssertionError) as error:
+            self._fail(error)
+            raise self._named(error) from error
+
+
+class ExactlyOnceWriter(TargetWriter):
+    """Transactional producer: records and positions become visible together, or not at all."""
+
+    transactional = True
+
+    _open = False
+
+    def _producer_options(self) -> dict[str, Any]:
+        return {
+            "transactional_id": transactional_id(self.flow, self.task),
+            "transaction_timeout_ms": int(self._runtime.transaction_timeout * 1000),
+            "acks": "all",
+            "linger_ms": 0,
+        }
+
+    async def write(self, tp: TopicPartition, batch: TargetBatch) -> asyncio.Future[RecordMetadata]:
+        """As the base class. The caller lets no write run beside a commit."""
+        self._check()
+        await self._begin()
+        return await super().write(tp, batch)
+
+    async def _begin(self) -> None:
+        if not self._open:
+            await self._producer.begin_transaction()
+            self._open = True
+
+    async def commit(self, positions: Iterable[PositionRecord]) -> None:
+        """Add the positions to the open transaction and commit it."""
+        self._check()
+        try:
+            await self._begin()
+            # aiokafka commits a transaction although one of its batches was refused, so every acknowledgement, the
+            # positions' too, is awaited first. Within a transaction their order does not matter.
+            await asyncio.gather(*await self._send_positions(positions))
+            await self._flushed()
+            await self._producer.commit_transaction()
+        except (KafkaError, AssertionError) as error:
+            self._fail(error)
+            raise self._named(error) from error
+        self._open = False
+
+    async def close(self) -> None:
+        """As the base class; an open transaction is aborted, so that its records hold no reader back."""
+        self._closed = True
+        if self._open and self.failure is None:
+            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._producer.abort_transaction(), 3)
+        await super().close()
+
+
+def transactional_id(flow: str, task: int) -> str:
+    """Return the id that fences: one owner at a time for each task of a flow (design contract)."""
+    return f"krabka-replicator-{flow}-{task}"

@@ -1,0 +1,137 @@
+"""A flow's life cycle: built, running, failed and built again, drained at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from mode import Service
+
+from app.config import FlowConfig, Settings
+from app.core.flow_rules import FlowRules
+from app.core.records import TopicPartition
+from app.errors import FatalError, ReplicatorError
+from app.kafka.batches import SourceBatch
+from app.runtime.channel import BatchChannel
+from app.runtime.pipeline import Pipeline
+from app.runtime.rules import flow_rules
+from app.runtime.task import Task
+
+log = logging.getLogger(__name__)
+
+State = Literal["starting", "running", "paused", "draining", "stopped", "failed"]
+
+
+class FlowService(Service):  # type: ignore[misc]
+    """Keeps one flow running.
+
+    A pipeline that fails is closed and built again; nothing that happens to it reaches another flow. Building is tried
+    with growing pauses until `worker_build_retry_budget` is spent, then the flow counts as failed and is tried again
+    every `supervisor_interval`.
+    """
+
+    def __init__(self, config: FlowConfig, settings: Settings, channel: BatchChannel, **options: Any) -> None:
+        super().__init__(**options)
+        self.config = config
+        self.settings = settings
+        self.channel = channel
+        self.rules: FlowRules = flow_rules(config, settings)
+        self.flow_state: State = "starting"
+        self.error: str | None = None
+        self.pipeline: Pipeline | None = None
+        self.carried = (0, 0)
+        self._life: asyncio.Task[None] | None = None
+
+    @property
+    def label(self) -> str:
+        """What Faust's logs call this service."""
+        return f"flow {self.config.name}"
+
+    async def on_start(self) -> None:
+        """Begin; returns at once."""
+        self._life = asyncio.create_task(self._live(), name=self.label)
+
+    async def on_stop(self) -> None:
+        """Drain: stop reading, commit what is written, leave the group."""
+        self.flow_state = "draining"
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.wait([self._life], timeout=2 * self.settings.runtime.drain_timeout)
+        self.flow_state = "stopped"
+
+    async def _live(self) -> None:
+        runtime = self.settings.runtime
+        while True:
+            try:
+                self.pipeline = await self._build()
+                self.flow_state, self.error = "running", None
+                log.info("%s: running", self.label)
+                await self.pipeline.run()
+            except ReplicatorError as error:
+                self._failed(str(error))
+            except Exception as error:  # a defect of ours or of a client; the flow is built anew all the same
+                log.exception("%s: unexpected failure", self.label)
+                self._failed(repr(error))
+            finally:
+                await self._close()
+            await asyncio.sleep(runtime.supervisor_interval)
+
+    async def _build(self) -> Pipeline:
+        runtime = self.settings.runtime
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + runtime.worker_build_retry_budget
+        delay = runtime.worker_build_initial_backoff
+        while True:
+            pipeline = Pipeline(self.config, self.settings, self.rules, self.channel.deliver_batches)
+            try:
+                await pipeline.build()
+            except ReplicatorError as error:
+                await pipeline.close(drain=False)
+                if isinstance(error, FatalError) or loop.time() + delay > deadline:
+                    raise
+                self.error = str(error)
+                log.warning("%s: not built, again in %.2f s: %s", self.label, delay, error)
+            except BaseException:
+                await pipeline.close(drain=False)
+                raise
+            else:
+                return pipeline
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, runtime.worker_build_max_backoff)
+
+    def _failed(self, reason: str) -> None:
+        if self.flow_state != "failed" or reason != self.error:
+            interval = self.settings.runtime.supervisor_interval
+            log.error("%s: failed, built again every %g s: %s", self.label, interval, reason)
+        self.flow_state, self.error = "failed", reason
+
+    async def _close(self) -> None:
+        pipeline, self.pipeline = self.pipeline, None
+        if pipeline is not None:
+            await pipeline.close(drain=True)
+            records, size = pipeline.carried()
+            self.carried = (self.carried[0] + records, self.carried[1] + size)
+
+    # -- for the agent ------------------------------------------------------------------------------------------------
+
+    async def owner(self, tp: TopicPartition) -> Task | None:
+        """Return the task that carries the partition, or None when it is not ours (any more)."""
+        pipeline = self.pipeline
+        return None if pipeline is None else await pipeline.owner(tp)
+
+    def expected(self, task: Task, tp: TopicPartition, batches: Iterable[SourceBatch]) -> Sequence[SourceBatch]:
+        """Return those of the batches that continue the partition without a gap or a repeat."""
+        pipeline = self.pipeline
+        return [] if pipeline is None else pipeline.expected(task, tp, batches)
+
+    def task_failed(self, task: Task, error: Exception) -> None:
+        """Have the task made anew; the flow's other tasks go on."""
+        if self.pipeline is not None:
+            self.pipeline.task_failed(task, error)
+
+    def forwarded(self) -> None:
+        """Note that an event was worked through."""
+        if self.pipeline is not None:
+            self.pipeline.forwarded(more=not self.channel.is_empty())

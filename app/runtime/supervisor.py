@@ -1,0 +1,86 @@
+"""The root service of a worker: every flow and every target of the configuration, and what is known of the clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mode import Service
+
+from app.config import Settings
+from app.errors import ReplicatorError, SameCluster
+from app.kafka.admin import Admin
+from app.runtime.flow import FlowService
+from app.runtime.target import TargetService
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL = 2.0
+LOOK_TIMEOUT = 1.5
+
+
+class Supervisor(Service):  # type: ignore[misc]
+    """Starts all flows and targets and keeps an eye on the clusters. None of them takes another one with it."""
+
+    def __init__(self, settings: Settings, flows: Iterable[FlowService], datadir: Path, **options: Any) -> None:
+        super().__init__(**options)
+        self.settings = settings
+        self.flows = {flow.config.name: flow for flow in flows}
+        self.targets = {alias: TargetService(alias, settings, datadir) for alias in settings.targets}
+        aliases = {alias for flow in self.flows.values() for alias in (flow.config.source, flow.config.target)}
+        self.cluster_ids: dict[str, str | None] = dict.fromkeys(sorted(aliases))
+        self.reachable: dict[str, bool] = dict.fromkeys(sorted(aliases), False)
+        self._admins = {alias: Admin(alias, settings.clusters[alias], settings.runtime) for alias in sorted(aliases)}
+        self._watch: asyncio.Task[None] | None = None
+
+    async def on_start(self) -> None:
+        """Start everything; nothing here waits for a cluster."""
+        await self.look()
+        self._watch = asyncio.create_task(self._keep_looking(), name="cluster watch")
+        for service in (*self.targets.values(), *self.flows.values()):
+            await self.add_runtime_dependency(service)
+
+    async def on_stop(self) -> None:
+        """Stop flows side by side: each drains, and together they have the time of one."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await asyncio.gather(*(flow.stop() for flow in self.flows.values()))
+        await asyncio.gather(*(target.stop() for target in self.targets.values()))
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL)
+            await self.look()
+
+    async def look(self) -> None:
+        """See which clusters answer, and refuse one that answers to two aliases."""
+        await asyncio.gather(*(self._look_at(alias) for alias in self._admins))
+        if same := same_clusters(self.cluster_ids):
+            self._refuse(same)
+
+    async def _look_at(self, alias: str) -> None:
+        try:
+            self.cluster_ids[alias] = await self._admins[alias].cluster_id(LOOK_TIMEOUT)
+        except ReplicatorError:
+            self.reachable[alias] = False
+        else:
+            self.reachable[alias] = True
+
+    def _refuse(self, same: SameCluster) -> None:
+        log.critical("%s", same)
+        raise SystemExit(2)
+
+
+def same_clusters(cluster_ids: dict[str, str | None]) -> SameCluster | None:
+    """Return the error that names two aliases of one cluster."""
+    seen: dict[str, str] = {}
+    for alias, cluster_id in cluster_ids.items():
+        if cluster_id is None:
+            continue
+        if cluster_id in seen:
+            return SameCluster(alias_a=seen[cluster_id], alias_b=alias, cluster_id=cluster_id)
+        seen[cluster_id] = alias
+    return None

@@ -1,0 +1,130 @@
+"""What runs once per target cluster, on the leader among the workers: a Faust app of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import faust
+from mode import Service
+
+from agents import heartbeats
+from app.config import ClusterConfig, Settings
+from app.errors import ReplicatorError
+
+log = logging.getLogger(__name__)
+
+#: A worker that joined Faust's group without getting its assignment for this long is reported by /health.
+ASSIGNMENT_PATIENCE = 60.0
+
+
+def broker_urls(cluster: ClusterConfig) -> str:
+    """Return Faust's form of a bootstrap list."""
+    return ";".join(f"kafka://{address.strip()}" for address in cluster.bootstrap.split(","))
+
+
+class TargetService(Service):  # type: ignore[misc]
+    """Keeps the Faust app of one target running: leader election, timers and tables on that cluster.
+
+    Data does not depend on it: flows run beside it. An app that fails, also because its cluster is down, is replaced
+    by a fresh one every `supervisor_interval`.
+    """
+
+    def __init__(self, alias: str, settings: Settings, datadir: Path, **options: Any) -> None:
+        super().__init__(**options)
+        self.alias = alias
+        self.settings = settings
+        self.error: str | None = None
+        self._datadir = datadir
+        self._app: faust.App | None = None
+        self._unassigned_since: float | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    @property
+    def label(self) -> str:
+        """What Faust's logs call this service."""
+        return f"target {self.alias}"
+
+    async def on_start(self) -> None:
+        """Begin; returns at once."""
+        self._life = asyncio.create_task(self._live(), name=self.label)
+
+    async def on_stop(self) -> None:
+        """Stop the app too: its consumer thread would keep the process alive."""
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.wait([self._life], timeout=5)
+
+    def problem(self) -> str | None:
+        """Say what keeps leader work from running on this target; None when it runs."""
+        if self.error is not None:
+            return self.error
+        if self._app is None or self._unassigned_since is None:
+            return None
+        waited = asyncio.get_running_loop().time() - self._unassigned_since
+        if waited > ASSIGNMENT_PATIENCE:
+            return f"Faust's group on {self.alias} gave no assignment for {waited:.0f} s; heartbeats and checkpoints wait"
+        return None
+
+    @property
+    def leader(self) -> bool:
+        """Whether this worker is the one that does the target's leader work."""
+        return self._app is not None and self.error is None and bool(self._app.is_leader())
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await heartbeats.ensure_topic(self.alias, self.settings)
+                self._app = self._new_app()
+                self._unassigned()
+                await self._app.start()
+                self.error = None
+                while not self._app.should_stop:
+                    await asyncio.sleep(0.5)
+                raise self._app.crash_reason or RuntimeError("it stopped by itself")
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever Faust's side meets, it is tried again
+                self._report(error)
+            finally:
+                await self._discard()
+            await asyncio.sleep(self.settings.runtime.supervisor_interval)
+
+    def _report(self, error: BaseException) -> None:
+        reason = str(error) if isinstance(error, ReplicatorError) else f"leader work on {self.alias}: {error!r}"
+        if reason != self.error:
+            log.error("%s: %s", self.label, reason)
+        self.error = reason
+
+    async def _discard(self) -> None:
+        app, self._app = self._app, None
+        if app is not None:
+            await asyncio.shield(asyncio.wait([asyncio.ensure_future(app.stop())], timeout=5))
+
+    def _new_app(self) -> faust.App:
+        runtime = self.settings.runtime
+        app = faust.App(
+            f"krabka-replicator-{self.alias}",
+            broker=broker_urls(self.settings.clusters[self.alias]),
+            store="memory://",
+            datadir=self._datadir / self.alias,
+            web_enabled=False,
+            autodiscover=False,
+            loghandlers=[],
+            broker_session_timeout=runtime.group_session_timeout,
+            broker_heartbeat_interval=min(3.0, runtime.group_session_timeout / 3),
+            topic_partitions=1,
+            topic_replication_factor=runtime.internal_topic_replication_factor,
+        )
+        app.on_partitions_revoked.connect(self._unassigned, weak=False)
+        app.on_rebalance_complete.connect(self._assigned, weak=False)
+        heartbeats.register(app, self.alias, self.settings)
+        return app
+
+    def _unassigned(self, *_: Any, **__: Any) -> None:
+        self._unassigned_since = asyncio.get_running_loop().time()
+
+    def _assigned(self, *_: Any, **__: Any) -> None:
+        self._unassigned_since = None

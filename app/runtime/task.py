@@ -1,0 +1,136 @@
+"""A task: the unit of ownership, of fencing and of commits. It carries a fixed share of a flow's source partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.core.formats import Position, position_key
+from app.core.records import TopicPartition
+from app.core.tasks import slot_of
+from app.kafka.batches import SourceBatch, TargetBatch
+from app.kafka.writer import PositionRecord, TargetWriter
+
+POSITIONS_TOPIC = "krabka-replicator-offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where the records of a source partition go."""
+
+    source: TopicPartition
+    target: TopicPartition
+    topic_id: str | None
+    filter_origins: bool
+
+
+class Task:
+    """One task owned by this worker.
+
+    Invariants:
+        A. `expected[tp]` is the source offset after the last one handed to the writer; only a batch that starts there
+           is taken. What starts elsewhere is stale (dropped) or tells of a lost batch (dropped and sought again), so
+           nothing is copied twice or skipped within the life of a task.
+        B. A commit covers exactly the records written before it: writing a run of batches with its advance, and taking
+           what a commit covers, exclude each other (`turn`).
+        C. `committed[tp]` is durable on the target; after any failure the task is made anew and goes on from there.
+    """
+
+    def __init__(self, flow: str, number: int, tasks: int, writer: TargetWriter) -> None:
+        self.flow = flow
+        self.number = number
+        self.tasks = tasks
+        self.writer = writer
+        self.turn = asyncio.Lock()
+        self.routes: dict[TopicPartition, Route] = {}
+        self.expected: dict[TopicPartition, int] = {}
+        self.committed: dict[TopicPartition, int] = {}
+        self.stored: dict[TopicPartition, Position] = {}
+        self.uncommitted_records = 0
+        self.error: Exception | None = None
+        self.commits = 0
+        self._dirty: set[TopicPartition] = set()
+        self._one_commit = asyncio.Lock()
+
+    def restore(self, stored: Mapping[TopicPartition, Position]) -> None:
+        """Remember the durable positions of this task's partitions, read after fencing, also of those not known yet.
+
+        Positions written under another number of tasks are written again with the next commit: as long as one is left,
+        every start fences the tasks of that time.
+        """
+        self.stored = dict(stored)
+        for tp, position in stored.items():
+            self.committed[tp] = position.offset
+            if position.tasks != self.tasks:
+                self.advance(tp, position.offset)
+
+    def add(self, route: Route, offset: int) -> None:
+        """Take up a partition at a source offset."""
+        self.routes[route.source] = route
+        self.expected[route.source] = offset
+        self.committed[route.source] = offset
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give up partitions; what was written of them is committed with the rest."""
+        for tp in partitions:
+            self.routes.pop(tp, None)
+
+    def continues(self, batch: SourceBatch) -> bool:
+        """Invariant A."""
+        return batch.tp in self.routes and self.expected[batch.tp] == batch.start
+
+    def advance(self, tp: TopicPartition, offset: int) -> None:
+        """Note that everything before `offset` was handed to the writer. The caller holds `turn`."""
+        self.expected[tp] = offset
+        self._dirty.add(tp)
+
+    async def write(self, route: Route, batch: TargetBatch) -> None:
+        """Hand a batch to the writer. The caller holds `turn`. Raises as `TargetWriter.write`."""
+        await self.writer.write(route.target, batch)
+        self.uncommitted_records += batch.record_count()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything waits for a commit."""
+        return bool(self._dirty)
+
+    async def commit(self) -> dict[TopicPartition, int]:
+        """Make everything written so far durable, positions included; return the positions that moved.
+
+        Raises:
+            TaskFenced, TaskFailed: nothing is known of what was written since the last commit.
+        """
+        async with self._one_commit:
+            return await self._commit()
+
+    async def _commit(self) -> dict[TopicPartition, int]:
+        async with self.turn:
+            moved, self._dirty = {tp: self.expected[tp] for tp in self._dirty}, set()
+            self.uncommitted_records = 0
+            if self.writer.transactional:
+                await self._make_durable(moved)
+        if not self.writer.transactional:
+            # At least once, batches of the next commit may be under way while this one waits for acknowledgements.
+            await self._make_durable(moved)
+        return moved
+
+    async def _make_durable(self, moved: Mapping[TopicPartition, int]) -> None:
+        if moved:
+            await self.writer.commit([self._record(tp, offset) for tp, offset in moved.items()])
+            self.commits += 1
+            self.committed |= moved
+            self.stored |= {tp: self._position(tp, offset) for tp, offset in moved.items()}
+
+    def _record(self, tp: TopicPartition, offset: int) -> PositionRecord:
+        return PositionRecord(
+            topic=POSITIONS_TOPIC,
+            slot=slot_of(self.flow, *tp),
+            key=position_key(self.flow, *tp),
+            value=self._position(tp, offset).value(),
+        )
+
+    def _position(self, tp: TopicPartition, offset: int) -> Position:
+        route, stored = self.routes.get(tp), self.stored.get(tp)
+        topic_id = route.topic_id if route else stored.topic_id if stored else None
+        return Position(offset=offset, tasks=self.tasks, topic_id=topic_id)

@@ -1,0 +1,113 @@
+"""The Faust application that `faust -A app` finds.
+
+It holds what needs no cluster: the agents (their channels are fed by the flows), the web server and the commands. What
+needs Faust's own Kafka side (leader election, timers, tables) runs in one Faust app per target beneath it, so that a
+cluster that is down, or a rebalance of Faust's group that hangs, holds up neither the data nor the other targets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import faust
+import mode.loop
+from faust.app.base import BootStrategy
+from mode.types import ServiceT
+
+from agents.replicate import replicator
+from app import pages
+from app.config import Settings, load_settings
+from app.errors import ConfigurationError
+from app.runtime.channel import BatchChannel
+from app.runtime.flow import FlowService
+from app.runtime.supervisor import Supervisor
+from app.runtime.target import broker_urls
+
+
+class _WithoutKafka(BootStrategy):  # type: ignore[misc]
+    """Starts sensors, web server and agents, and none of Faust's Kafka services."""
+
+    enable_kafka = False
+
+    def server(self) -> Iterable[ServiceT]:
+        return self._chain(self.sensors(), self.web_server(), self.agents())
+
+
+class _Refused(click.ClickException):
+    """A configuration that cannot run: a message and exit code 2, no traceback."""
+
+    exit_code = 2
+
+
+class _Worker(faust.Worker):  # type: ignore[misc]
+    """Refuses to start without a valid configuration; other commands do without one."""
+
+    def __init__(self, app: Replicator, *arguments: Any, **options: Any) -> None:
+        if app.refusal is not None:
+            raise _Refused(str(app.refusal))
+        super().__init__(app, *arguments, **options)
+
+
+class Replicator(faust.App):  # type: ignore[misc]
+    """The root application."""
+
+    BootStrategy = _WithoutKafka
+
+    settings: Settings | None = None
+    supervisor: Supervisor | None = None
+    refusal: ConfigurationError | None = None
+
+    async def on_start(self) -> None:
+        """Without a consumer there is nothing to attach topics to."""
+        self.finalize()
+
+    async def on_stop(self) -> None:
+        """Without Kafka services there is nothing to flush."""
+        await self.on_before_shutdown.send()
+        await self._maybe_close_http_client()
+
+
+def create_app() -> Replicator:
+    """Build the application from the configuration file; without a valid one, an application that has only `--help`."""
+    mode.loop.use("uvloop")
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)  # it tells of every assignment at INFO
+    refusal: ConfigurationError | None = None
+    settings: Settings | None = None
+    try:
+        settings = load_settings()
+    except ConfigurationError as error:
+        refusal = error
+    app = Replicator(
+        "krabka-replicator",
+        broker=broker_urls(settings.clusters[settings.targets[0]]) if settings else "kafka://127.0.0.1:9092",
+        store="memory://",
+        origin="app",
+        autodiscover=False,
+        Worker=_Worker,
+        web_host="127.0.0.1",
+    )
+    app.settings, app.refusal = settings, refusal
+    if settings is not None:
+        _wire(app, settings)
+    return app
+
+
+def _wire(app: Replicator, settings: Settings) -> None:
+    flows = []
+    for config in settings.flows:
+        if config.target not in settings.targets:
+            continue
+        channel = BatchChannel(app)
+        flow = FlowService(config, settings, channel)
+        app.agent(channel, name=f"replicate {config.name}")(replicator(flow))
+        flows.append(flow)
+    app.supervisor = Supervisor(settings, flows, Path(app.conf.datadir))
+    app.service(app.supervisor)
+    pages.register(app, app.supervisor)
+
+
+app = create_app()
