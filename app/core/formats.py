@@ -106,7 +106,7 @@ class OffsetSync:
 
 def position_key(flow: str, topic: str, partition: int) -> bytes:
     """Return the key of a source partition's position: a JSON array, since names may hold any separator."""
-    return _json([flow, topic, partition])
+    return to_json([flow, topic, partition])
 
 
 def parse_position_key(key: bytes) -> tuple[str, str, int]:
@@ -131,7 +131,7 @@ class Position:
 
     def value(self) -> bytes:
         """Return the JSON object."""
-        return _json({"offset": self.offset, "tasks": self.tasks, "topic_id": self.topic_id})
+        return to_json({"offset": self.offset, "tasks": self.tasks, "topic_id": self.topic_id})
 
     @classmethod
     def decode(cls, value: bytes) -> Position:
@@ -143,7 +143,8 @@ class Position:
         raise ValueError(f"not a position: {value!r}")
 
 
-def _json(value: Any) -> bytes:
+def to_json(value: Any) -> bytes:
+    """Return compact JSON in UTF-8, the form of all keys and values of our own."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
