@@ -39,7 +39,11 @@ def replicator(flow: FlowService) -> Agent:
                         if not run:
                             continue
                         route = task.routes[tp]
-                        keep = (lambda headers: not returns_home(headers, source, target)) if route.filter_origins else None
+                        keep = (
+                            (lambda headers: not returns_home(headers, source, target))
+                            if route.filter_origins
+                            else None
+                        )
                         for batch in merge(run, origin, transactional=task.writer.transactional, keep=keep):
                             await task.write(route, batch)
                         task.advance(tp, run[-1].next_offset)

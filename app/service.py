@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class _WithoutKafka(BootStrategy):  # type: ignore[misc]
     enable_kafka = False
 
     def server(self) -> Iterable[ServiceT]:
-        return self._chain(self.sensors(), self.web_server(), self.agents())
+        return chain(self.sensors(), self.web_server(), self.agents())
 
 
 class _Refused(click.ClickException):
@@ -58,7 +59,7 @@ class Replicator(faust.App):  # type: ignore[misc]
     BootStrategy = _WithoutKafka
 
     settings: Settings | None = None
-    supervisor: Supervisor | None = None
+    replication: Supervisor | None = None
     refusal: ConfigurationError | None = None
 
     async def on_start(self) -> None:
@@ -105,9 +106,9 @@ def _wire(app: Replicator, settings: Settings) -> None:
         flow = FlowService(config, settings, channel)
         app.agent(channel, name=f"replicate {config.name}")(replicator(flow))
         flows.append(flow)
-    app.supervisor = Supervisor(settings, flows, Path(app.conf.datadir))
-    app.service(app.supervisor)
-    pages.register(app, app.supervisor)
+    app.replication = Supervisor(settings, flows, Path(app.conf.datadir))
+    app.service(app.replication)
+    pages.register(app, app.replication)
 
 
 app = create_app()

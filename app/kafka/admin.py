@@ -99,7 +99,9 @@ class Admin:
         Return the refusals, topic name to reason; a topic that exists already is no refusal.
         """
         wanted = [
-            NewTopic(w.name, num_partitions=w.partitions, replication_factor=w.replication_factor, config=dict(w.config))
+            NewTopic(
+                w.name, num_partitions=w.partitions, replication_factor=w.replication_factor, config=dict(w.config)
+            )
             for w in wishes
         ]
         if not wanted:

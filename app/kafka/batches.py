@@ -9,7 +9,7 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -27,9 +27,8 @@ Header = tuple[str, bytes | None]
 BATCH_OVERHEAD = 61
 
 
-def rebind(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+def rebind(function: Any, **names: Any) -> Callable[..., Any]:
     """Return the same code as `function`, looking up `names` instead of its module's globals of those names."""
-    assert isinstance(function, types.FunctionType)
     bound = types.FunctionType(
         function.__code__,
         {**function.__globals__, **names},
@@ -180,7 +179,7 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
         Return the record that did not fit, to be the first of the next batch, or None when all are in.
         """
         append = self._builder.append
-        relative = self._relative_offset
+        relative: int = self._relative_offset
         rejected = None
         for record in records:
             if record.offset < first_offset:

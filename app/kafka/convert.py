@@ -22,7 +22,9 @@ EXPANSION = 8
 Keep = Callable[[Sequence[Header]], bool]
 
 
-def merge(run: Sequence[SourceBatch], origin: Header, *, transactional: bool, keep: Keep | None) -> Iterator[TargetBatch]:
+def merge(
+    run: Sequence[SourceBatch], origin: Header, *, transactional: bool, keep: Keep | None
+) -> Iterator[TargetBatch]:
     """Yield the records of consecutive source batches of one partition as few target batches.
 
     A target batch has one codec, that of its source batches. `keep` tells from a record's headers whether it may be

@@ -17,12 +17,18 @@ from app.kafka.clients import aiokafka_options
 
 
 async def read_to_end(
-    admin: Admin, cluster: ClusterConfig, runtime: RuntimeConfig, topic: str, partitions: Iterable[int], *, decided: bool
+    admin: Admin,
+    cluster: ClusterConfig,
+    runtime: RuntimeConfig,
+    topic: str,
+    partitions: Iterable[int],
+    *,
+    decided: bool,
 ) -> list[tuple[bytes | None, bytes | None]]:
     """Return the (key, value) of every committed record of these partitions, in order within a partition.
 
-    With `decided` the end is the *high watermark* now, not the last stable offset: a transaction of someone else that is
-    open in the same partition may lie before records that are committed already, and those must not be missed. So this
+    With `decided` the end is the *high watermark* now, not the last stable offset: a transaction of someone else that
+    is open in the same partition may lie before records that are committed already, and those must not be missed. So this
     waits until every transaction that was open is decided, at most `transaction_timeout`. Without, it does not wait and
     returns what is readable now.
 
@@ -47,9 +53,7 @@ async def read_to_end(
         await consumer.stop()
 
 
-async def _read(
-    consumer: SafeConsumer, ends: dict[TopicPartition, int]
-) -> list[tuple[bytes | None, bytes | None]]:
+async def _read(consumer: SafeConsumer, ends: dict[TopicPartition, int]) -> list[tuple[bytes | None, bytes | None]]:
     await consumer.start()
     left = {ClientPartition(*tp): end for tp, end in ends.items() if end > 0}
     if not left:

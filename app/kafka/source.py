@@ -16,7 +16,6 @@ from app.errors import ClusterUnavailable
 from app.kafka.batches import BatchConsumer, SourceBatch
 from app.kafka.clients import aiokafka_options
 
-
 #: Numbers of seeks, over all readers of the process: a batch of a reader that was closed is never taken for current.
 _EPOCHS = itertools.count(1)
 

@@ -65,7 +65,9 @@ def _collisions(selected: Mapping[str, Selected]) -> dict[str, str]:
     for one, other in collides([choice.remote_topic for choice in selected.values()]):
         meeting = sorted({*by_remote[one], *by_remote[other]})
         for topic in meeting:
-            refused[topic] = f"{' and '.join(meeting)} would meet on the target as {one!r} and {other!r}; exclude all but one"
+            refused[topic] = (
+                f"{' and '.join(meeting)} would meet on the target as {one!r} and {other!r}; exclude all but one"
+            )
     return refused
 
 

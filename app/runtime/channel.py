@@ -16,9 +16,7 @@ class _Queue(ThrowableQueue):  # type: ignore[misc]
     """A bounded queue that Faust's rebalances neither suspend nor clear."""
 
     def __init__(self) -> None:
-        super().__init__(
-            maxsize=DEPTH, flow_control=FlowControlEvent(initially_suspended=False), clear_on_resume=False
-        )
+        super().__init__(maxsize=DEPTH, flow_control=FlowControlEvent(initially_suspended=False), clear_on_resume=False)
 
 
 class BatchChannel(Channel):  # type: ignore[misc]
@@ -31,9 +29,10 @@ class BatchChannel(Channel):  # type: ignore[misc]
     @property
     def queue(self) -> ThrowableQueue:
         """The queue of this clone, made at first use."""
-        if self._queue is None:
-            self._queue = _Queue()
-        return self._queue
+        queue: Any = self._queue
+        if queue is None:
+            queue = self._queue = _Queue()
+        return queue
 
     async def deliver_batches(self, batches: Any) -> None:
         """Hand an event to the agent; wait for room, and for the agent: without one Faust would drop the event."""
@@ -44,5 +43,3 @@ class BatchChannel(Channel):  # type: ignore[misc]
     def is_empty(self) -> bool:
         """Tell whether no event waits for the agent."""
         return all(subscriber.queue.empty() for subscriber in self._subscribers)
-
-

@@ -221,7 +221,7 @@ class Pipeline:
         records = await read_to_end(
             self._target_admin, self._target_cluster, self.runtime, POSITIONS_TOPIC, slots, decided=decided
         )
-        positions = {}
+        positions: dict[TopicPartition, Position] = {}
         for key, value in records:
             if key is None:
                 continue
@@ -249,7 +249,9 @@ class Pipeline:
             return
         task.error = error
         failures = self._failures[task.number] = 1 if task.commits else self._failures.get(task.number, 0) + 1
-        delay = min(self.runtime.worker_build_initial_backoff * 2 ** (failures - 1), self.runtime.worker_build_max_backoff)
+        delay = min(
+            self.runtime.worker_build_initial_backoff * 2 ** (failures - 1), self.runtime.worker_build_max_backoff
+        )
         unexpected = None if isinstance(error, ReplicatorError) else error
         log.warning("%s: task %d again in %g s: %s", task.flow, task.number, delay, error, exc_info=unexpected)
         asyncio.get_running_loop().call_later(delay, self._retry, task)
@@ -361,7 +363,9 @@ class Pipeline:
             if not self.reader.is_current(batch):
                 continue  # read before a seek; what it holds is read again
             if batch.start != offset:
-                log.error("%s: %s-%d: read offset %d where %d follows; reading again", task.flow, *tp, batch.start, offset)
+                log.error(
+                    "%s: %s-%d: read offset %d where %d follows; reading again", task.flow, *tp, batch.start, offset
+                )
                 self.reader.seek({tp: offset})
                 break
             run.append(batch)
@@ -371,9 +375,8 @@ class Pipeline:
     def forwarded(self, *, more: bool) -> None:
         """Note that the agent is done with an event; commit at once when the source is drained or much is written."""
         bound = self.runtime.connect_max_batch_records
-        if self.config.delivery == "exactly-once" and not more and self.reader.caught_up():
-            self._commit_now.set()
-        elif any(task.uncommitted_records >= bound for task in self.tasks.values()):
+        drained = self.config.delivery == "exactly-once" and not more and self.reader.caught_up()
+        if drained or any(task.uncommitted_records >= bound for task in self.tasks.values()):
             self._commit_now.set()
 
     async def _commit(self) -> None:

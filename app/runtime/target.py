@@ -65,7 +65,9 @@ class TargetService(Service):  # type: ignore[misc]
             return None
         waited = asyncio.get_running_loop().time() - self._unassigned_since
         if waited > ASSIGNMENT_PATIENCE:
-            return f"Faust's group on {self.alias} gave no assignment for {waited:.0f} s; heartbeats and checkpoints wait"
+            return (
+                f"Faust's group on {self.alias} gave no assignment for {waited:.0f} s; heartbeats and checkpoints wait"
+            )
         return None
 
     @property
@@ -77,13 +79,7 @@ class TargetService(Service):  # type: ignore[misc]
         while True:
             try:
                 await heartbeats.ensure_topic(self.alias, self.settings)
-                self._app = self._new_app()
-                self._unassigned()
-                await self._app.start()
-                self.error = None
-                while not self._app.should_stop:
-                    await asyncio.sleep(0.5)
-                raise self._app.crash_reason or RuntimeError("it stopped by itself")
+                await self._run()
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever Faust's side meets, it is tried again
@@ -91,6 +87,15 @@ class TargetService(Service):  # type: ignore[misc]
             finally:
                 await self._discard()
             await asyncio.sleep(self.settings.runtime.supervisor_interval)
+
+    async def _run(self) -> None:
+        self._app = self._new_app()
+        self._unassigned()
+        await self._app.start()
+        self.error = None
+        while not self._app.should_stop:
+            await asyncio.sleep(0.5)
+        raise self._app.crash_reason or RuntimeError("it stopped by itself")
 
     def _report(self, error: BaseException) -> None:
         reason = str(error) if isinstance(error, ReplicatorError) else f"leader work on {self.alias}: {error!r}"

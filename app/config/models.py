@@ -1,0 +1,184 @@
+"""The models of `replicator.yaml`. A `Field` is the only place where a default, a bound and a description stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt, SecretStr, field_validator, model_validator
+
+from app.config.base import Model, Names
+from app.config.runtime import RuntimeConfig
+from app.core.naming import Naming, RenameMap, RenameTemplate
+from app.core.residency import Policy
+from app.core.selection import Selector
+
+_ALIAS = re.compile(r"[A-Za-z0-9._-]+")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+
+
+class SecurityConfig(Model):
+    """How clients connect to a cluster."""
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field("PLAINTEXT", description="Kafka's name")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="SASL mechanism")
+    username: str | None = Field(None, description="SASL user")
+    password: SecretStr | None = Field(None, description="SASL password; `${NAME}` and `${file:/path}` are resolved")
+    ca_location: str | None = Field(None, description="file with the certificate authorities, PEM")
+    certificate_location: str | None = Field(None, description="file with the client's certificate, PEM")
+    key_location: str | None = Field(None, description="file with the client's key, PEM")
+    key_password: SecretStr | None = Field(None, description="password of the key file")
+
+    @model_validator(mode="after")
+    def _complete(self) -> SecurityConfig:
+        if "SASL" in self.protocol and (self.username is None or self.password is None):
+            raise ValueError(f"protocol {self.protocol} needs username and password")
+        if self.key_location is not None and self.certificate_location is None:
+            raise ValueError("key_location needs certificate_location")
+        return self
+
+
+class ClusterConfig(Model):
+    """A Kafka cluster; its alias is the key it stands under."""
+
+    bootstrap: str = Field(description="`host:port`, several separated by commas")
+    region: str | None = Field(None, description="for people; shown in the status")
+    zones: Names = Field((), description="what residency policies speak of")
+    security: SecurityConfig = Field(SecurityConfig(), description="how to connect")
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _addresses(cls, value: str) -> str:
+        addresses = [address.strip() for address in value.split(",")]
+        for address in addresses:
+            found = _ADDRESS.fullmatch(address)
+            if found is None or not 0 < int(found[2]) < 65536:
+                raise ValueError(f"{address!r} is not host:port")
+        return ",".join(addresses)
+
+
+class NameFilter(Model):
+    """A selection: exclude wins, an empty include matches nothing, `*` is a glob, `re:` starts a regular expression."""
+
+    include: Names = Field(("*",), description="what is taken")
+    exclude: Names = Field((), description="what is left although it is included")
+
+    @model_validator(mode="after")
+    def _valid(self) -> NameFilter:
+        Selector(include=self.include, exclude=self.exclude)
+        return self
+
+
+class FlowConfig(Model):
+    """Replication from one cluster to another."""
+
+    source: str = Field(alias="from", description="alias of the source cluster")
+    target: str = Field(alias="to", description="alias of the target cluster")
+    topics: NameFilter = Field(NameFilter(), description="topics of the source")
+    groups: NameFilter = Field(NameFilter(), description="consumer groups whose offsets are translated")
+    naming: Literal["default", "identity"] | Mapping[str, Any] = Field(
+        "default",
+        description="names on the target: `default` (`<source>.<topic>`), `identity`, `{map: {orders: orders-eu}}` or "
+        "`{template: '{topic}.{source}'}`",
+    )
+    separator: str = Field(".", description="between source alias and topic")
+    delivery: Literal["at-least-once", "exactly-once"] = Field("at-least-once", description="promise of the flow")
+    tasks: PositiveInt = Field(8, le=1024, description="parts in which workers share the flow")
+    heartbeats: bool = Field(True, description="whether the leader writes heartbeats for this flow")
+
+    @property
+    def name(self) -> str:
+        """The flow's name in topics, groups and transactional ids."""
+        return f"{self.source}__{self.target}"
+
+    def core_naming(self, aliases: frozenset[str]) -> Naming:
+        """Return the naming rules. Raises ValueError when they cannot be used."""
+        renames: RenameMap | RenameTemplate | None = None
+        if not isinstance(self.naming, str):
+            renames = _renames(self.naming)
+        return Naming(
+            source=self.source,
+            target=self.target,
+            aliases=aliases,
+            style="identity" if self.naming == "identity" else "default",
+            separator=self.separator,
+            renames=renames,
+        )
+
+    @model_validator(mode="after")
+    def _valid(self) -> FlowConfig:
+        if self.source == self.target:
+            raise ValueError(f"from and to are both {self.source!r}; a flow needs two clusters")
+        self.core_naming(frozenset())
+        return self
+
+
+def _renames(naming: Mapping[str, Any]) -> RenameMap | RenameTemplate:
+    match dict(naming):
+        case {"template": str(text), **rest} if not rest:
+            return RenameTemplate(text=text)
+        case {"map": dict(names), **rest} if not rest and all(isinstance(name, str) for name in names.values()):
+            doubled = sorted({name for name in names.values() if list(names.values()).count(name) > 1})
+            if doubled:
+                raise ValueError(f"naming.map gives {doubled[0]!r} to more than one topic")
+            return RenameMap(names=names)
+    raise ValueError("naming is default, identity, {map: {topic: name}} or {template: text with {topic}}")
+
+
+class Residency(Model):
+    """Where data may be."""
+
+    allow_zones: frozenset[str] = Field(frozenset(), description="the target must be in one of these, if any are named")
+    deny_zones: frozenset[str] = Field(
+        frozenset(), description="the target must be in none of these; beats allow_zones"
+    )
+
+
+class PolicyConfig(Model):
+    """A rule about where topics may be copied to."""
+
+    name: str = Field(min_length=1, description="named in every refusal")
+    topics: Names = Field(min_length=1, description="source topics, as in an include list")
+    residency: Residency = Field(description="zones")
+
+    def core_policy(self) -> Policy:
+        """Return the rule. Raises ValueError when a topic pattern cannot be used."""
+        zones = self.residency
+        return Policy(name=self.name, topics=self.topics, allow_zones=zones.allow_zones, deny_zones=zones.deny_zones)
+
+    @model_validator(mode="after")
+    def _valid(self) -> PolicyConfig:
+        self.core_policy()
+        return self
+
+
+class Settings(Model):
+    """The whole configuration."""
+
+    clusters: Mapping[str, ClusterConfig] = Field(description="clusters by alias")
+    flows: tuple[FlowConfig, ...] = Field(description="what is replicated")
+    policies: tuple[PolicyConfig, ...] = Field((), description="residency")
+    runtime: RuntimeConfig = Field(RuntimeConfig(), description="timings and limits")
+    only_targets: tuple[str, ...] = Field((), exclude=True, description="from KRABKA_REPLICATOR_CLUSTERS")
+    group_instance_id: str | None = Field(None, exclude=True, description="from KRABKA_REPLICATOR_GROUP_INSTANCE_ID")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that this worker serves, in the order of the flows."""
+        targets = dict.fromkeys(flow.target for flow in self.flows)
+        return tuple(target for target in targets if not self.only_targets or target in self.only_targets)
+
+    def flows_to(self, target: str) -> tuple[FlowConfig, ...]:
+        """Return the flows into a cluster."""
+        return tuple(flow for flow in self.flows if flow.target == target)
+
+    @field_validator("clusters")
+    @classmethod
+    def _aliases(cls, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, ClusterConfig]:
+        for alias in clusters:
+            if not _ALIAS.fullmatch(alias) or "__" in alias:
+                raise ValueError(
+                    f"alias {alias!r}: letters, digits, '.', '_' and '-', and no '__' (it parts flow names)"
+                )
+        return clusters
