@@ -9,7 +9,7 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -179,7 +179,7 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
         Return the record that did not fit, to be the first of the next batch, or None when all are in.
         """
         append = self._builder.append
-        relative: int = self._relative_offset
+        relative = self.record_count()
         rejected = None
         for record in records:
             if record.offset < first_offset:

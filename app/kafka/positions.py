@@ -28,9 +28,9 @@ async def read_to_end(
     """Return the (key, value) of every committed record of these partitions, in order within a partition.
 
     With `decided` the end is the *high watermark* now, not the last stable offset: a transaction of someone else that
-    is open in the same partition may lie before records that are committed already, and those must not be missed. So this
-    waits until every transaction that was open is decided, at most `transaction_timeout`. Without, it does not wait and
-    returns what is readable now.
+    is open in the same partition may lie before records that are committed already, and those must not be missed. So
+    this waits until every transaction that was open is decided, at most `transaction_timeout`. Without, it does not
+    wait and returns what is readable now.
 
     Raises:
         ClusterUnavailable: the end was not reached in time.

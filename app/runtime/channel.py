@@ -26,13 +26,14 @@ class BatchChannel(Channel):  # type: ignore[misc]
     and cleared after them; here that queue is bounded and left alone.
     """
 
+    _own_queue: _Queue | None = None
+
     @property
     def queue(self) -> ThrowableQueue:
         """The queue of this clone, made at first use."""
-        queue: Any = self._queue
-        if queue is None:
-            queue = self._queue = _Queue()
-        return queue
+        if self._own_queue is None:
+            self._own_queue = self._queue = _Queue()
+        return self._own_queue
 
     async def deliver_batches(self, batches: Any) -> None:
         """Hand an event to the agent; wait for room, and for the agent: without one Faust would drop the event."""

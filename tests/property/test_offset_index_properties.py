@@ -38,7 +38,7 @@ class World:
     end: int = 0  # of the target's log
     readable: dict[int, bool] = field(default_factory=dict)
     copies: list[tuple[int, int]] = field(default_factory=list)  # target offset, source offset; ascending by the first
-    truncated: bool = False  # a truncation is known only from the run behind it: that one must not be lost
+    fragile: bool = False  # a truncation or a new topic is known only from the run behind it: that one must not be lost
     ring: dict[int, StoredRun] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,10 +75,11 @@ class World:
 
     def truncate(self, count: int) -> None:
         """Lose the target's last offsets, which is seen with the next copy: make one."""
-        self.end, self.truncated = max(0, self.end - count), True
+        self.end, self.fragile = max(0, self.end - count), True
         self.copies = [copied for copied in self.copies if copied[0] < self.end]
-        self.readable[self.position] = True
-        self.copy([True])
+        held = len(self.copies)
+        while len(self.copies) == held:
+            self.copy([True])
 
     def rebuild(self, _: int) -> None:
         self.index = OffsetIndex(self.size, self.ring.values(), atomic=self.atomic)
@@ -86,7 +87,7 @@ class World:
     def lose(self, lost: list[bool]) -> None:
         """Lose some of the ring, and go on from where the rest ends."""
         kept = {slot: entry for slot, entry in self.ring.items() if not lost[slot % len(lost)]}
-        if self.atomic or self.truncated or not kept:
+        if self.atomic or self.fragile or not kept:
             return
         self.ring = kept
         self.index = OffsetIndex(self.size, self.ring.values(), atomic=self.atomic)
@@ -95,7 +96,7 @@ class World:
 
     def recreate(self, first: int) -> None:
         """Begin with a new topic on the source; the copies of the old one are nobody's business any more."""
-        self.readable, self.copies, self.position = {}, [], first
+        self.readable, self.copies, self.position, self.fragile = {}, [], first, True
         self.index.begin(first, self.end)
         self.ring.update(self.index.take_changed())
 
