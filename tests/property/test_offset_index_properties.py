@@ -34,6 +34,7 @@ class World:
 
     size: int
     atomic: bool  # runs and records are written in one transaction, or the runs some time after the records
+    first: int = 0
     position: int = 0
     end: int = 0  # of the target's log
     readable: dict[int, bool] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class World:
 
     def again(self, count: int) -> None:
         """Come back with older positions; the index was stored before them, or not."""
-        self.position = max(0, self.position - count)
+        self.position = max(self.first, self.position - count)
 
     def truncate(self, count: int) -> None:
         """Lose the target's last offsets, which is seen with the next copy: make one."""
@@ -96,7 +97,7 @@ class World:
 
     def recreate(self, first: int) -> None:
         """Begin with a new topic on the source; the copies of the old one are nobody's business any more."""
-        self.readable, self.copies, self.position, self.fragile = {}, [], first, True
+        self.readable, self.copies, self.first, self.position, self.fragile = {}, [], first, first, True
         self.index.begin(first, self.end)
         self.ring.update(self.index.take_changed())
 
