@@ -167,7 +167,7 @@ def _not_truncated(entries: list[StoredRun]) -> list[StoredRun]:
     for entry in reversed(entries):
         run = entry.run if start is None else entry.run.first(start - entry.run.downstream)
         if run.count > 0:
-            kept.append(replace(entry, run=run))
+            kept.append(entry if run is entry.run else replace(entry, run=run))
         start = entry.run.downstream if start is None else min(start, entry.run.downstream)
     return kept[::-1]
 

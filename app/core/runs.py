@@ -27,8 +27,8 @@ class Run:
         return self.downstream + self.count
 
     def first(self, count: int) -> Run:
-        """Return the first `count` records of the run, at most all."""
-        return Run(upstream=self.upstream, downstream=self.downstream, count=min(count, self.count))
+        """Return the first `count` records of the run, itself when that is all."""
+        return self if count >= self.count else Run(upstream=self.upstream, downstream=self.downstream, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ def test_names_are_joined_and_split_at_the_separator_in_one_module_only(path: Pa
         operands: list[ast.AST] = []
         if isinstance(node, ast.BinOp):
             operands = [node.left, node.right]
-        elif isinstance(node, ast.FormattedValue):
+        elif isinstance(node, ast.FormattedValue) and node.conversion != ord("r"):  # `!r` shows it to a reader
             operands = [node.value]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             operands = [node.func.value, *node.args]
