@@ -73,7 +73,9 @@ class TargetService(Service):  # type: ignore[misc]
     @property
     def leader(self) -> bool:
         """Whether this worker is the one that does the target's leader work."""
-        return self._app is not None and self.error is None and bool(self._app.is_leader())
+        if self._app is None or self._unassigned_since is not None or self.error is not None:
+            return False
+        return bool(self._app.is_leader())
 
     async def _live(self) -> None:
         while True:

@@ -1,0 +1,1 @@
+"""What integration tests drive: workers as processes, and records on both sides."""
