@@ -35,7 +35,7 @@ def test_data_survives_stop_kill_and_pause(make_broker):
     assert len(read_all(broker.bootstrap, "kept")) == 20
 
     broker.pause()
-    with pytest.raises(Exception, match="timed out|Timed out|transport"):
+    with pytest.raises(Exception, match=r"timed out|Timed out|transport"):
         AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0}).list_topics(timeout=1)
     broker.resume()
     broker.wait_ready()

@@ -111,6 +111,13 @@ def test_truncation_brings_back_the_old_copies_of_what_it_took() -> None:
     assert offsets(known, 85, 98) == [205, 218]
 
 
+def test_truncation_in_copies_made_again_leaves_the_old_ones_in_force() -> None:
+    known = index((0, 0, 2), (0, 2, 2), (2, 3, 1))
+    assert offsets(known, 0, 1, 2) == [0, 1, 3]
+    few = index((0, 0, 2), (0, 2, 2), (2, 3, 1), size=2)
+    assert few.translate(1) == BeforeIndex(2)
+
+
 def test_a_source_created_anew_is_told_by_the_ring_too() -> None:
     known = index((0, 0, 100), (150, 100, 5))
     ring = dict(known.take_changed())
