@@ -38,18 +38,13 @@ class _WithoutKafka(BootStrategy):  # type: ignore[misc]
         return chain(self.sensors(), self.web_server(), self.agents())
 
 
-class _Refused(click.ClickException):
-    """A configuration that cannot run: a message and exit code 2, no traceback."""
-
-    exit_code = 2
-
-
 class _Worker(faust.Worker):  # type: ignore[misc]
     """Refuses to start without a valid configuration; other commands do without one."""
 
     def __init__(self, app: Replicator, *arguments: Any, **options: Any) -> None:
         if app.refusal is not None:
-            raise _Refused(str(app.refusal))
+            click.echo(str(app.refusal), err=True)
+            raise SystemExit(2)  # Faust prints a traceback for every Exception
         super().__init__(app, *arguments, **options)
 
 
@@ -65,6 +60,8 @@ class Replicator(faust.App):  # type: ignore[misc]
     async def on_start(self) -> None:
         """Without a consumer there is nothing to attach topics to."""
         self.finalize()
+        for setting in self.settings.runtime.without_effect() if self.settings else ():
+            self.log.warning("runtime.%s", setting)
 
     async def on_stop(self) -> None:
         """Without Kafka services there is nothing to flush."""

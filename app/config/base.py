@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from app.units import parse_duration, parse_size
+from app.units import format_duration, parse_duration, parse_size
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -19,34 +19,52 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Model(BaseModel):
-    """Base of the models: an unknown key is most likely a typing error, so it is refused with the nearest name."""
+    """Base of the models: an unknown key is most likely a typing error, so it is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, populate_by_name=True, hide_input_in_errors=True
+    )
 
-    @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            known = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
-            shown = {field.alias or name for name, field in cls.model_fields.items()}
-            unknown = [f"unknown key {key!r}, {nearest(str(key), shown)}" for key in data if key not in known]
-            if unknown:
-                raise ValueError("; ".join(unknown))
-        return data
+    def file_keys(cls) -> tuple[str, ...]:
+        """Return the keys that the file may hold; what only the environment sets is none."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items() if not field.exclude)
+
+
+#: Kafka's protocol counts milliseconds and bytes in 31 bits.
+MAX_COUNT = 2**31 - 1
+MAX_SECONDS = 24 * 86400.0
 
 
 def _positive_duration(value: object) -> float:
     seconds = value if isinstance(value, float) else parse_duration(value)
-    if seconds <= 0:
-        raise ValueError("it has to be longer than nothing")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise ValueError(f"it has to be longer than nothing and at most {format_duration(MAX_SECONDS)}")
     return seconds
 
 
 def _positive_size(value: object) -> int:
     size = parse_size(value)
-    if size <= 0:
-        raise ValueError("it has to be more than nothing")
+    if not 0 < size <= MAX_COUNT:
+        raise ValueError(f"it has to be more than nothing and at most {MAX_COUNT} bytes")
     return size
+
+
+def _count(value: object) -> int:
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_COUNT:
+        raise ValueError(f"it has to be a whole number from 1 to {MAX_COUNT}")
+    return value
+
+
+def _switch(value: object) -> bool:
+    word = value.strip().lower() if isinstance(value, str) else value
+    if isinstance(word, bool):
+        return word
+    if word not in ("true", "false"):
+        raise ValueError("it has to be true or false")
+    return word == "true"
 
 
 #: Seconds, written as `500ms`, `5s`, `2m`.
@@ -61,6 +79,12 @@ def _listed(value: object) -> object:
         raise ValueError(f"write a list: [{value!r}]")  # noqa: TRY004 - pydantic reports ValueErrors
     return value
 
+
+#: How many, at least 1.
+Count = Annotated[int, BeforeValidator(_count)]
+
+#: On or off.
+Switch = Annotated[bool, BeforeValidator(_switch)]
 
 #: A list of names or patterns; a lone text is refused, since it would be read letter by letter.
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]

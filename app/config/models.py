@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, PositiveInt, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from app.config.base import Model, Names
+from app.config.base import Count, Model, Names, Switch
 from app.config.runtime import RuntimeConfig
-from app.core.naming import Naming, RenameMap, RenameTemplate
+from app.core.naming import Naming, RenameMap, RenameTemplate, collides
+from app.core.naming import problems as illegal
 from app.core.residency import Policy
-from app.core.selection import Selector
+from app.core.selection import Selector, never_a_topic, never_selected
 
+_NAMINGS = "naming is default, identity, {map: {topic: name}} or {template: text with {topic}}"
 _ALIAS = re.compile(r"[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
@@ -32,11 +34,25 @@ class SecurityConfig(Model):
 
     @model_validator(mode="after")
     def _complete(self) -> SecurityConfig:
-        if "SASL" in self.protocol and (self.username is None or self.password is None):
+        # Brokers refuse an empty password, so one is a reference that led to nothing.
+        password = self.password.get_secret_value() if self.password else ""
+        if "SASL" in self.protocol and not (self.username and password):
             raise ValueError(f"protocol {self.protocol} needs username and password")
+        self._refuse_unused()
         if self.key_location is not None and self.certificate_location is None:
             raise ValueError("key_location needs certificate_location")
         return self
+
+    def _refuse_unused(self) -> None:
+        """Who gives a password or a certificate means to be authenticated; the protocol alone decides whether."""
+        unused = [] if "SASL" in self.protocol else ["mechanism", "username", "password"]
+        unused += (
+            []
+            if self.protocol.endswith("SSL")
+            else ["ca_location", "certificate_location", "key_location", "key_password"]
+        )
+        if given := [name for name in unused if name in self.model_fields_set and getattr(self, name) is not None]:
+            raise ValueError(f"protocol {self.protocol} makes no use of {', '.join(given)}")
 
 
 class ClusterConfig(Model):
@@ -54,8 +70,13 @@ class ClusterConfig(Model):
         for address in addresses:
             found = _ADDRESS.fullmatch(address)
             if found is None or not 0 < int(found[2]) < 65536:
-                raise ValueError(f"{address!r} is not host:port")
+                raise ValueError(f"{_without_login(address)!r} is not host:port")
         return ",".join(addresses)
+
+
+def _without_login(address: str) -> str:
+    """What stands before an `@` may be a password."""
+    return f"...@{address.rpartition('@')[2]}" if "@" in address else address
 
 
 class NameFilter(Model):
@@ -70,12 +91,27 @@ class NameFilter(Model):
         return self
 
 
+class TopicFilter(NameFilter):
+    """A selection of topics. An entry that can match none, such as MM2's `^orders$`, would exclude nothing unseen."""
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _possible(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        return _possible_topics(entries)
+
+
+def _possible_topics(entries: tuple[str, ...]) -> tuple[str, ...]:
+    if hints := [hint for entry in entries if (hint := never_a_topic(entry))]:
+        raise ValueError("; ".join(hints))
+    return entries
+
+
 class FlowConfig(Model):
     """Replication from one cluster to another."""
 
     source: str = Field(alias="from", description="alias of the source cluster")
     target: str = Field(alias="to", description="alias of the target cluster")
-    topics: NameFilter = Field(NameFilter(), description="topics of the source")
+    topics: TopicFilter = Field(TopicFilter(), description="topics of the source")
     groups: NameFilter = Field(NameFilter(), description="consumer groups whose offsets are translated")
     naming: Literal["default", "identity"] | Mapping[str, Any] = Field(
         "default",
@@ -84,8 +120,8 @@ class FlowConfig(Model):
     )
     separator: str = Field(".", description="between source alias and topic")
     delivery: Literal["at-least-once", "exactly-once"] = Field("at-least-once", description="promise of the flow")
-    tasks: PositiveInt = Field(8, le=1024, description="parts in which workers share the flow")
-    heartbeats: bool = Field(True, description="whether the leader writes heartbeats for this flow")
+    tasks: Count = Field(8, le=1024, description="parts in which workers share the flow")
+    heartbeats: Switch = Field(True, description="whether the leader writes heartbeats for this flow")
 
     @property
     def name(self) -> str:
@@ -106,6 +142,15 @@ class FlowConfig(Model):
             renames=renames,
         )
 
+    @field_validator("naming", mode="before")
+    @classmethod
+    def _known_naming(cls, value: object) -> object:
+        if value not in ("default", "identity") and not isinstance(value, Mapping):
+            raise ValueError(_NAMINGS)
+        if isinstance(value, Mapping):
+            _renames(value)
+        return value
+
     @model_validator(mode="after")
     def _valid(self) -> FlowConfig:
         if self.source == self.target:
@@ -119,11 +164,22 @@ def _renames(naming: Mapping[str, Any]) -> RenameMap | RenameTemplate:
         case {"template": str(text), **rest} if not rest:
             return RenameTemplate(text=text)
         case {"map": dict(names), **rest} if not rest and all(isinstance(name, str) for name in names.values()):
-            doubled = sorted({name for name in names.values() if list(names.values()).count(name) > 1})
-            if doubled:
-                raise ValueError(f"naming.map gives {doubled[0]!r} to more than one topic")
+            _refuse_names(names.values())
             return RenameMap(names=names)
-    raise ValueError("naming is default, identity, {map: {topic: name}} or {template: text with {topic}}")
+    raise ValueError(_NAMINGS)
+
+
+def _refuse_names(names: Collection[str]) -> None:
+    found = [reason for name in names if (reason := illegal(name))]
+    found += [f"{name!r} cannot be a target: {reason}" for name in names if (reason := never_selected(name))]
+    found += [
+        f"naming.map gives {name!r} to more than one topic"
+        if name == other
+        else f"Kafka takes {name!r} and {other!r} for one name"
+        for name, other in collides(names)
+    ]
+    if found:
+        raise ValueError("; ".join(found))
 
 
 class Residency(Model):
@@ -146,6 +202,11 @@ class PolicyConfig(Model):
         """Return the rule. Raises ValueError when a topic pattern cannot be used."""
         zones = self.residency
         return Policy(name=self.name, topics=self.topics, allow_zones=zones.allow_zones, deny_zones=zones.deny_zones)
+
+    @field_validator("topics")
+    @classmethod
+    def _possible(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        return _possible_topics(entries)
 
     @model_validator(mode="after")
     def _valid(self) -> PolicyConfig:

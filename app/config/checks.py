@@ -1,0 +1,62 @@
+"""Rules between the parts of a document. They look at its raw form, so that they also speak when a model refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.config.base import nearest
+from app.config.complaints import unknown_key
+from app.config.models import FlowConfig
+from app.core.naming import ambiguous
+from app.errors import Problem
+
+
+def cross_checks(document: dict[str, Any], only_targets: tuple[str, ...], variable: str) -> list[Problem]:
+    """Return what is wrong between flows, clusters and the targets that the environment `variable` names."""
+    clusters = document.get("clusters")
+    aliases = tuple(clusters) if isinstance(clusters, dict) else ()
+    flows = document.get("flows")
+    if flows == []:
+        return [Problem("flows", "nothing is replicated; add a flow: {from: ..., to: ...}")]
+    indexed = [(i, flow) for i, flow in enumerate(flows if isinstance(flows, list) else ()) if isinstance(flow, dict)]
+    problems = [problem for index, flow in indexed for problem in _flow(index, flow, aliases)]
+    problems += _repeated(indexed)
+    problems += _separators(indexed, aliases)
+    targets = {flow["to"] for _, flow in indexed if isinstance(flow.get("to"), str)}
+    for alias in only_targets if targets else ():
+        if alias not in targets:
+            problems.append(Problem(variable, f"no flow goes to {alias!r}, {nearest(alias, targets)}"))
+    return problems
+
+
+def _flow(index: int, flow: dict[str, Any], aliases: tuple[str, ...]) -> Iterator[Problem]:
+    for key in ("source", "target"):
+        if key in flow:
+            yield Problem(f"flows[{index}]", unknown_key(key, FlowConfig))
+    for key in ("from", "to"):
+        alias = flow.get(key)
+        if aliases and isinstance(alias, str) and alias not in aliases:
+            yield Problem(f"flows[{index}].{key}", f"unknown cluster {alias!r}, {nearest(alias, aliases)}")
+
+
+def _repeated(indexed: list[tuple[int, dict[str, Any]]]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, flow in indexed:
+        if "from" not in flow or "to" not in flow:
+            continue
+        name = f"{flow['from']}__{flow['to']}"
+        if first.setdefault(name, index) != index:
+            yield Problem(f"flows[{index}]", f"is the flow {name} again, see flows[{first[name]}]")
+
+
+def _separators(indexed: list[tuple[int, dict[str, Any]]], aliases: tuple[str, ...]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, flow in indexed:
+        separator = flow.get("separator", ".")
+        if not isinstance(separator, str) or not separator or separator in seen:
+            continue
+        seen.add(separator)
+        for one, other in ambiguous(aliases, separator):
+            what = f"aliases {one!r} and {other!r} look alike in a topic's name, separator {separator!r}"
+            yield Problem(f"flows[{index}].separator", what)
