@@ -38,6 +38,13 @@ class Empty:
 Translation = Exact | BeforeIndex | Empty
 
 
+class _Kept(NamedTuple):
+    """A run as far as the target still holds it, and whether the target had gone back before it (D)."""
+
+    entry: StoredRun
+    behind_truncation: bool
+
+
 class _History(NamedTuple):
     """What counts, ascending on both sides, and the copies made again that do not count yet (E)."""
 
@@ -143,10 +150,10 @@ def _translate(runs: list[Run], offset: int, here: Callable[[Run], int], there: 
     if at < 0:
         # Nothing lies before offset 0 of the other side, so that nothing can be missed there.
         return Exact(0) if there(runs[0]) == 0 else BeforeIndex(here(runs[0]))
-    run, inside = runs[at], offset - here(runs[at])
-    if inside >= run.count and at + 1 < len(runs):
-        return Exact(there(runs[at + 1]))
-    return Exact(there(run) + min(inside, run.count))
+    # Behind a run, up to the next: its end. What lies between the two on the other side is nothing a consumer sees (a
+    # marker, aborted data), or copies that a crash kept out of the index and that may be needed.
+    run = runs[at]
+    return Exact(there(run) + min(offset - here(run), run.count))
 
 
 def _without_holes(entries: list[StoredRun], size: int) -> list[StoredRun]:
@@ -160,24 +167,28 @@ def _without_holes(entries: list[StoredRun], size: int) -> list[StoredRun]:
     return entries
 
 
-def _not_truncated(entries: list[StoredRun]) -> list[StoredRun]:
+def _not_truncated(entries: list[StoredRun]) -> list[_Kept]:
     """Return what the target still holds: no run reaches past the start of a later one (D)."""
-    kept: list[StoredRun] = []
-    start = None
-    for entry in reversed(entries):
-        run = entry.run if start is None else entry.run.first(start - entry.run.downstream)
+    kept: list[_Kept] = []
+    start = entries[-1].run.downstream_end if entries else 0
+    for at in range(len(entries) - 1, -1, -1):
+        entry = entries[at]
+        run = entry.run.first(start - entry.run.downstream)
         if run.count > 0:
-            kept.append(entry if run is entry.run else replace(entry, run=run))
-        start = entry.run.downstream if start is None else min(start, entry.run.downstream)
+            back = at > 0 and entries[at - 1].run.downstream_end > entry.run.downstream
+            kept.append(_Kept(entry if run is entry.run else replace(entry, run=run), back))
+        start = min(start, entry.run.downstream)
     return kept[::-1]
 
 
-def _superseded(entries: list[StoredRun]) -> _History:
+def _superseded(kept: list[_Kept]) -> _History:
     """Tell the runs that count from those that copy again what older ones hold, or may hold (E, F)."""
     settled: list[Run] = []
     again: list[Run] = []
-    reach = entries[0].reach if entries else 0
-    for entry in entries:
+    reach = kept[0].entry.reach if kept else 0
+    for entry, behind_truncation in kept:
+        if behind_truncation and again and again[-1].upstream_end < entry.run.upstream:
+            again.clear()  # the truncation took a part of them, of which the old copies may be the only ones
         _cut(again, entry.run.upstream)
         again.append(entry.run)
         if entry.run.upstream_end >= reach and not entry.still_unseen:
@@ -185,7 +196,7 @@ def _superseded(entries: list[StoredRun]) -> _History:
             settled += again
             again.clear()
             reach = entry.run.upstream_end
-    if again and not settled and not entries[-1].still_unseen:
+    if again and not settled and not kept[-1].entry.still_unseen:
         # The old copies have left the index. Only a group that has read all of them can be told where to go on.
         settled.append(Run(upstream=reach, downstream=again[-1].downstream_end, count=0))
     return _History(settled, again)

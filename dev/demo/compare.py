@@ -44,7 +44,7 @@ def _read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, ...]]]:
         left = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, partition, 0) for partition in left])
         while left:
-            for message in consumer.consume(5000, timeout=5):
+            for message in consumer.consume(5000, timeout=0.2):
                 if message.error() is not None:
                     left.discard(message.partition())
                     continue

@@ -38,7 +38,8 @@ def create_topics(bootstrap: str) -> None:
         NewTopic(topic.name, topic.partitions, 1, config={"cleanup.policy": "compact"} if topic.compacted else {})
         for topic in TOPICS
     ]
-    for future in AdminClient({"bootstrap.servers": bootstrap}).create_topics(wishes).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics(wishes).values():
         future.result(20)
 
 
@@ -52,7 +53,9 @@ class Traffic(threading.Thread):
         self._stopping = threading.Event()
         self._random = random.Random(7)
         self._producers = {
-            topic.codec: Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": topic.codec})
+            topic.codec: Producer(
+                {"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": topic.codec, "log_level": 0}
+            )
             for topic in TOPICS
         }
 

@@ -43,7 +43,7 @@ def test_the_boundaries_of_translation() -> None:
     #  source |100 … 109 . . 112 … 116|   target |40 … 49 m 51 … 55|
     known = index((100, 40, 10), (112, 51, 5))
     assert offsets(known, 100, 101, 109) == [40, 41, 49]  # inside
-    assert offsets(known, 110, 111, 112) == [51, 51, 51]  # what comes next is the copy of 112
+    assert offsets(known, 110, 111, 112) == [50, 50, 51]  # what comes next is the copy of 112, behind the marker
     assert offsets(known, 116, 117, 118, 10_000) == [55, 56, 56, 56]  # all that was copied is read
     assert known.translate(99) == BeforeIndex(100)
 
@@ -51,7 +51,7 @@ def test_the_boundaries_of_translation() -> None:
 def test_the_way_back() -> None:
     known = index((100, 40, 10), (112, 51, 5))
     answers = [known.translate_back(offset) for offset in (40, 49, 50, 51, 55, 56, 99)]
-    assert answers == [Exact(offset) for offset in (100, 109, 112, 112, 116, 117, 117)]
+    assert answers == [Exact(offset) for offset in (100, 109, 110, 112, 116, 117, 117)]
     assert known.translate_back(39) == BeforeIndex(40)
 
 
@@ -109,6 +109,12 @@ def test_truncation_brings_back_the_old_copies_of_what_it_took() -> None:
     assert offsets(known, 85, 98) == [85, 98]
     known.observe(97, 217, 3)
     assert offsets(known, 85, 98) == [205, 218]
+
+
+def test_what_a_crash_kept_out_of_the_index_is_not_passed_when_the_target_loses_the_rest() -> None:
+    #  1 was copied to 1 unseen and to 2; the target lost 2, and 2 was copied there
+    known = index((0, 0, 1), (1, 2, 1), (2, 2, 1), atomic=False)
+    assert offsets(known, 1, 2) == [1, 2]
 
 
 def test_truncation_in_copies_made_again_leaves_the_old_ones_in_force() -> None:
