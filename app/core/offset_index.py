@@ -126,10 +126,11 @@ class OffsetIndex:
     def translate_back(self, offset: int) -> Translation:
         """Translate the offset of a group on the target into one on the source.
 
-        While records from before all that counts are being copied, what the group has not read cannot be told.
+        While older records are copied again, some may not have been on the target before: `BeforeIndex` until they all
+        are there.
         """
         settled, again = self._history()
-        if settled and again and again[0].upstream < settled[0].upstream:
+        if settled and again and again[0].upstream < settled[-1].upstream:
             return BeforeIndex(again[-1].downstream_end)
         return _translate(settled, offset, attrgetter("downstream"), attrgetter("upstream"))
 

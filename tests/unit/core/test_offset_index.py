@@ -156,10 +156,12 @@ def test_copies_made_again_do_not_count_alone_when_the_old_ones_have_left_the_ri
     assert offsets(known, 50, 100, 101) == [100, 145, 146]
 
 
-def test_the_way_back_waits_for_what_is_copied_from_before_the_index() -> None:
+def test_the_way_back_waits_for_older_records_that_are_copied() -> None:
     known = index((1000, 0, 10), (0, 10, 5))
     assert offsets(known, 0, 1005) == [0, 5]
     assert known.translate_back(10) == BeforeIndex(15)
+    truncated = index((0, 0, 2), (3, 1, 1), (1, 2, 1))
+    assert truncated.translate_back(2) == BeforeIndex(3)
 
 
 def test_copies_that_a_crash_kept_out_of_the_index_may_be_the_only_ones() -> None:
