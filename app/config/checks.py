@@ -51,12 +51,13 @@ def _repeated(indexed: list[tuple[int, dict[str, Any]]]) -> Iterator[Problem]:
 
 
 def _separators(indexed: list[tuple[int, dict[str, Any]]], aliases: tuple[str, ...]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, flow in indexed:
-        separator = flow.get("separator", ".")
-        if not isinstance(separator, str) or not separator or separator in seen:
-            continue
-        seen.add(separator)
+    first = {flow.get("separator", "."): index for index, flow in reversed(indexed) if _has_separator(flow)}
+    for separator, index in first.items():
         for one, other in ambiguous(aliases, separator):
             what = f"aliases {one!r} and {other!r} look alike in a topic's name, separator {separator!r}"
             yield Problem(f"flows[{index}].separator", what)
+
+
+def _has_separator(flow: dict[str, Any]) -> bool:
+    given = flow.get("separator", ".")
+    return isinstance(given, str) and given != ""

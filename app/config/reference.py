@@ -35,7 +35,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("policies[].residency", models.Residency),
     ("runtime", RuntimeConfig),
 )
-_VALIDATORS = {
+_VALIDATORS: dict[Any, str] = {
     base._positive_duration: "duration",
     base._positive_size: "size",
     base._count: "whole number from 1",
@@ -54,8 +54,9 @@ The file is named by `{PREFIX}CONFIG`; without it, `{DEFAULT_FILE}` in the worki
 
 - A duration is a number with a unit: `500ms`, `5s`, `2m`, `1h`, `1d`. A size is a number of bytes, or one with a unit:
   `64KiB`, `100MiB`, `50MB`.
-- In everything below `clusters`, `${{NAME}}` stands for an environment variable and `${{file:/path}}` for the content of
-  a file without its last line end. `$${{` stands for `${{`; any other `$` is itself. What cannot be resolved is refused.
+- In everything below `clusters`, `${{NAME}}` stands for an environment variable and `${{file:/path}}` for what a file
+  holds, without line ends at its end. `$${{` stands for `${{`; any other `$` is itself. What cannot be resolved is
+  refused.
 - An unknown key, a key given twice, an unknown alias, two flows with one name and two topics that a map gives one name
   are refused. All problems are reported at once, by their place in the file; no value that may be secret is shown.
 - Every setting of `runtime` may be given by the environment, in capitals behind `{PREFIX}`, for example
@@ -97,7 +98,7 @@ def _type(field: FieldInfo) -> str:
 def _words(annotation: Any) -> str:
     inner = get_args(annotation)
     if get_origin(annotation) is Literal:
-        return " or ".join(f"`{choice}`" for choice in inner)
+        return ", ".join(f"`{choice}`" for choice in inner)
     if get_origin(annotation) in (frozenset, tuple):
         return "list of texts"
     if get_origin(annotation) is Mapping:
