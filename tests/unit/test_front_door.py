@@ -2,8 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,37 @@ def test_there_is_an_agent_for_each_flow(config: Path) -> None:
     agents = json.loads(ran.stdout)
     assert [agent["name"] for agent in agents] == ["@replicate eu-west__us-east", "@replicate us-east__eu-west"]
     assert all(agent["help"] not in ("", "<N/A>") for agent in agents)
+
+
+def test_a_worker_says_once_what_is_set_without_effect(config: Path, tmp_path: Path) -> None:
+    """Its clusters are down, which holds up neither its start nor its end."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        config.write_text(EXAMPLE.replace("127.0.0.1:19092", address).replace("127.0.0.1:29092", address))
+        environment = os.environ | {
+            "KRABKA_REPLICATOR_CONFIG": str(config),
+            "KRABKA_REPLICATOR_CLIENT_DNS_TIMEOUT": "3s",
+        }
+        command = [sys.executable, "-m", "faust", "-A", "app", "--datadir", str(tmp_path / "data"), "worker"]
+        log = tmp_path / "log"
+        with log.open("wb") as output:
+            worker = subprocess.Popen(
+                [*command, "--without-web", "-l", "info"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            )
+        try:
+            said = "runtime.client_dns_timeout: the operating system resolves names"
+            wait_until(lambda: said in log.read_text())
+            worker.terminate()
+            worker.wait(30)
+        finally:
+            worker.kill()
+            worker.wait()
+    assert log.read_text().count(said) == 1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
