@@ -53,8 +53,8 @@ def path(location: tuple[int | str, ...]) -> str:
 
 def _model_at(location: tuple[int | str, ...], model: Any) -> type[Model]:
     for part in location:
-        if isinstance(model, type) and issubclass(model, Model):
-            model = next(field.annotation for name, field in model.model_fields.items() if part in (name, field.alias))
+        if inner := [choice for choice in get_args(model) if choice is not Ellipsis]:
+            model = inner[-1]
         else:
-            model = [inner for inner in get_args(model) if inner is not Ellipsis][-1]
+            model = next(field.annotation for name, field in model.model_fields.items() if part in (name, field.alias))
     return model  # type: ignore[no-any-return]
