@@ -44,11 +44,10 @@ class Supervisor(Service):  # type: ignore[misc]
             await self.add_runtime_dependency(service)
 
     async def on_stop(self) -> None:
-        """Stop flows side by side: each drains, and together they have the time of one."""
+        """Stop flows and targets side by side: each drains, and together they have the time of one."""
         if self._watch is not None:
             self._watch.cancel()
-        await asyncio.gather(*(flow.stop() for flow in self.flows.values()))
-        await asyncio.gather(*(target.stop() for target in self.targets.values()))
+        await asyncio.gather(*(service.stop() for service in (*self.flows.values(), *self.targets.values())))
 
     async def _keep_looking(self) -> None:
         while True:
