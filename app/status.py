@@ -37,19 +37,19 @@ def problems(supervisor: Supervisor) -> list[str]:
     for name, flow in supervisor.flows.items():
         if flow.flow_state != "running":
             found.append(f"{name}: {flow.flow_state}" + (f": {flow.error}" if flow.error else ""))
-        elif flow.pipeline is not None and not flow.pipeline.joined:
+        elif flow.pipeline is not None and not flow.pipeline.share.joined:
             found.append(f"{name}: waits for its share of the tasks")
     return found + [problem for target in supervisor.targets.values() if (problem := target.problem())]
 
 
 def _flow(flow: FlowService) -> dict[str, Any]:
     pipeline = flow.pipeline
-    tasks = pipeline.tasks if pipeline else {}
+    tasks = pipeline.share.tasks if pipeline else {}
     partitions = [
         _partition(pipeline, task, tp) for task in tasks.values() for tp in task.routes if pipeline is not None
     ]
     partitions.sort(key=lambda row: (row["topic"], row["partition"]))
-    records, size = pipeline.carried() if pipeline else (0, 0)
+    records, size = pipeline.share.carried() if pipeline else (0, 0)
     return {
         "state": flow.flow_state,
         "delivery": flow.config.delivery,
@@ -60,13 +60,13 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "bytes": flow.carried[1] + size,
         "partitions": partitions,
         "held": _held(pipeline),
-        "not_selected": dict(sorted(pipeline.catalog.left.items())) if pipeline else {},
+        "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
     }
 
 
 def _held(pipeline: Pipeline | None) -> dict[str, str]:
     """Topics that the flow would carry but cannot, with the reason."""
-    return {**pipeline.catalog.refused, **pipeline.refused} if pipeline else {}
+    return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused} if pipeline else {}
 
 
 def _partition(pipeline: Pipeline, task: Task, tp: TopicPartition) -> dict[str, Any]:

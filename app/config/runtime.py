@@ -48,7 +48,7 @@ class RuntimeConfig(Model):
     group_session_timeout: Duration = _set("10s", "silence after which a worker's tasks move to others")
     group_heartbeat_interval: Duration = _set("1s", "time between a worker's signs of life")
     transaction_timeout: Duration = _set("30s", "exactly-once: when the target aborts an unfinished commit")
-    drain_timeout: Duration = _set("4s", "how long the last commit may take at the end")
+    drain_timeout: Duration = _set("3s", "how long the last commit may take at the end")
     fetch_max_bytes: Size = _set("16MiB", "bytes asked for in one fetch of a source broker")
     max_in_flight_bytes: Size = _set("16MiB", "bytes that a task may have sent without acknowledgement")
 

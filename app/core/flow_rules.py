@@ -11,12 +11,17 @@ from app.core.selection import Selector, never_selected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRules:
-    """All that decides about a flow's topics; `target_zones` are the zones of the target cluster."""
+    """All that decides about a flow's topics; `target_zones` are the zones of the target cluster.
+
+    `origins_hidden` says that some flow into the source keeps or changes names, so that a topic's name there does not
+    tell where its records came from.
+    """
 
     naming: Naming
     selector: Selector
     policies: tuple[Policy, ...] = ()
     target_zones: frozenset[str] = frozenset()
+    origins_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,11 @@ class NotSelected:
 
     topic: str
     reason: str
+
+
+def needs_provenance(topic: str, rules: FlowRules) -> bool:
+    """Tell whether records of `topic` must be checked one by one for having been at the target before."""
+    return rules.origins_hidden or not rules.naming.names_origin(topic)
 
 
 def select(topic: str, rules: FlowRules) -> Selected | NotSelected:

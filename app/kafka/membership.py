@@ -70,7 +70,7 @@ class TaskMembership:
         """Leave the group, so that the others take over at once."""
         self._listener.closed = True
         with contextlib.suppress(KafkaError, asyncio.TimeoutError):
-            await asyncio.wait_for(self._consumer.stop(), 5)
+            await asyncio.wait_for(self._consumer.stop(), 3)
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]

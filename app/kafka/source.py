@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import Iterable, Mapping
@@ -72,8 +73,8 @@ class SourceReader:
 
     async def stop(self) -> None:
         """Disconnect."""
-        with contextlib.suppress(KafkaError):
-            await self._consumer.stop()
+        with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+            await asyncio.wait_for(self._consumer.stop(), 3)
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:

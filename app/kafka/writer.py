@@ -166,9 +166,9 @@ async def _close(producer: SafeProducer) -> None:
     if sender is not None and sender.sender_task is not None and not sender.sender_task.done():
         sender.sender_task.cancel()
     with contextlib.suppress(KafkaError, OSError, asyncio.TimeoutError):
-        await asyncio.wait_for(producer.client.close(), 5)
+        await asyncio.wait_for(producer.client.close(), 2)
     if sender is not None and sender.sender_task is not None:
-        await asyncio.wait([sender.sender_task], timeout=5)
+        await asyncio.wait([sender.sender_task], timeout=2)
 
 
 class AtLeastOnceWriter(TargetWriter):
@@ -231,7 +231,7 @@ class ExactlyOnceWriter(TargetWriter):
         self._closed = True
         if self._open and self.failure is None:
             with contextlib.suppress(KafkaError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._producer.abort_transaction(), 3)
+                await asyncio.wait_for(self._producer.abort_transaction(), 1)
         await super().close()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.config import RuntimeConfig
-from app.core.flow_rules import FlowRules, Selected, select
+from app.core.flow_rules import FlowRules, Selected, needs_provenance, select
 from app.core.naming import collides
 from app.core.records import TopicPartition
 from app.kafka.admin import Admin, TopicInfo, TopicWish
@@ -36,7 +36,7 @@ class Catalog:
                 source=TopicPartition(topic, partition),
                 target=TopicPartition(choice.remote_topic, partition),
                 topic_id=self.topics[topic].topic_id,
-                filter_origins=not rules.naming.names_origin(topic),
+                filter_origins=needs_provenance(topic, rules),
             )
             for topic, choice in self.selected.items()
             for partition in range(self.topics[topic].partitions)

@@ -16,6 +16,7 @@ from app.errors import FatalError, ReplicatorError
 from app.kafka.batches import SourceBatch
 from app.runtime.channel import BatchChannel
 from app.runtime.pipeline import Pipeline
+from app.runtime.ports import kafka_ports
 from app.runtime.rules import flow_rules
 from app.runtime.task import Task
 
@@ -84,7 +85,7 @@ class FlowService(Service):  # type: ignore[misc]
         deadline = loop.time() + runtime.worker_build_retry_budget
         delay = runtime.worker_build_initial_backoff
         while True:
-            pipeline = Pipeline(self.config, self.settings, self.rules, self.channel.deliver_batches)
+            pipeline = self._new_pipeline()
             try:
                 await pipeline.build()
             except ReplicatorError as error:
@@ -101,6 +102,10 @@ class FlowService(Service):  # type: ignore[misc]
             await asyncio.sleep(delay)
             delay = min(delay * 2, runtime.worker_build_max_backoff)
 
+    def _new_pipeline(self) -> Pipeline:
+        ports = kafka_ports(self.config, self.settings)
+        return Pipeline(self.config, self.settings.runtime, self.rules, ports, self.channel.deliver_batches)
+
     def _failed(self, reason: str) -> None:
         if self.flow_state != "failed" or reason != self.error:
             interval = self.settings.runtime.supervisor_interval
@@ -111,7 +116,7 @@ class FlowService(Service):  # type: ignore[misc]
         pipeline, self.pipeline = self.pipeline, None
         if pipeline is not None:
             await pipeline.close(drain=True)
-            records, size = pipeline.carried()
+            records, size = pipeline.share.carried()
             self.carried = (self.carried[0] + records, self.carried[1] + size)
 
     # -- for the agent ------------------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ class FlowService(Service):  # type: ignore[misc]
     async def owner(self, tp: TopicPartition) -> Task | None:
         """Return the task that carries the partition, or None when it is not ours (any more)."""
         pipeline = self.pipeline
-        return None if pipeline is None else await pipeline.owner(tp)
+        return None if pipeline is None else await pipeline.share.owner(tp)
 
     def expected(self, task: Task, tp: TopicPartition, batches: Iterable[SourceBatch]) -> Sequence[SourceBatch]:
         """Return those of the batches that continue the partition without a gap or a repeat."""
@@ -129,7 +134,7 @@ class FlowService(Service):  # type: ignore[misc]
     def task_failed(self, task: Task, error: Exception) -> None:
         """Have the task made anew; the flow's other tasks go on."""
         if self.pipeline is not None:
-            self.pipeline.task_failed(task, error)
+            self.pipeline.share.task_failed(task, error)
 
     def forwarded(self) -> None:
         """Note that an event was worked through."""

@@ -13,5 +13,6 @@ def flow_rules(config: FlowConfig, settings: Settings) -> FlowRules:
         naming=config.core_naming(frozenset(settings.clusters)),
         selector=Selector(include=config.topics.include, exclude=config.topics.exclude),
         policies=tuple(policy.core_policy() for policy in settings.policies),
+        origins_hidden=any(flow.naming != "default" for flow in settings.flows_to(config.source)),
         target_zones=frozenset(settings.clusters[config.target].zones),
     )

@@ -47,7 +47,8 @@ class Supervisor(Service):  # type: ignore[misc]
         """Stop flows and targets side by side: each drains, and together they have the time of one."""
         if self._watch is not None:
             self._watch.cancel()
-        await asyncio.gather(*(service.stop() for service in (*self.flows.values(), *self.targets.values())))
+        services: list[Service] = [*self.flows.values(), *self.targets.values()]
+        await asyncio.gather(*(service.stop() for service in services))
 
     async def _keep_looking(self) -> None:
         while True:

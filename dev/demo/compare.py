@@ -13,7 +13,8 @@ ORIGIN = "__krabka_origin"
 def differences(source: str, target: str, topic: str, alias: str, remote_topic: str) -> tuple[int, list[str]]:
     """Return how many records are equal, and what is not, a line each."""
     left, right = _read(source, topic), _read(target, remote_topic)
-    equal, found = 0, []
+    equal = 0
+    found: list[str] = []
     for partition in sorted({*left, *right}):
         pairs = zip_longest(left.get(partition, []), right.get(partition, []))
         for number, (original, copy) in enumerate(pairs):
