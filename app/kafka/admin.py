@@ -15,10 +15,21 @@ from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
+from app.core.topics import AlterConfigs, Setting
 from app.errors import ClusterUnavailable, TopicNotCreated
 from app.kafka.clients import confluent_options
 
@@ -26,6 +37,9 @@ T = TypeVar("T")
 
 #: Names in one request: a describe of thousands of topics in one go outgrows brokers' limits and our time-outs.
 DESCRIBE_CHUNK = 500
+
+#: Topics created in one request.
+CREATE_CHUNK = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +108,7 @@ class Admin:
         return found
 
     async def create_topics(self, wishes: Iterable[TopicWish]) -> dict[str, str]:
-        """Create topics in one request and wait until they are there.
+        """Create topics, many in a request, and wait until the controller has them.
 
         Return the refusals, topic name to reason; a topic that exists already is no refusal.
         """
@@ -104,12 +118,53 @@ class Admin:
             )
             for w in wishes
         ]
+        refusals: dict[str, str] = {}
+        for start in range(0, len(wanted), CREATE_CHUNK):
+            futures = self.client.create_topics(
+                wanted[start : start + CREATE_CHUNK],
+                operation_timeout=self._create_timeout,
+                request_timeout=self._timeout,
+            )
+            refusals |= await self._refusals(futures, KafkaError.TOPIC_ALREADY_EXISTS)
+        return refusals
+
+    async def topic_settings(self, names: Iterable[str]) -> dict[str, dict[str, Setting] | None]:
+        """Return the settings of those of `names` that exist; None for those whose settings we may not see."""
+        wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        found: dict[str, dict[str, Setting] | None] = {}
+        for start in range(0, len(wanted), DESCRIBE_CHUNK):
+            futures = self.client.describe_configs(
+                wanted[start : start + DESCRIBE_CHUNK], request_timeout=self._timeout
+            )
+            for resource, future in futures.items():
+                try:
+                    entries = await asyncio.wrap_future(future)
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        found[resource.name] = None
+                    elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+                else:
+                    found[resource.name] = {name: _setting(entry) for name, entry in entries.items()}
+        return found
+
+    async def alter_settings(self, changes: Iterable[AlterConfigs]) -> dict[str, str]:
+        """Set and remove single settings, all others untouched. Return the refusals, topic name to reason."""
+        resources = [ConfigResource(ResourceType.TOPIC, c.remote_topic, incremental_configs=_edits(c)) for c in changes]
+        if not resources:
+            return {}
+        futures = self.client.incremental_alter_configs(resources, request_timeout=self._timeout)
+        return await self._refusals({resource.name: future for resource, future in futures.items()})
+
+    async def delete_topics(self, names: Iterable[str]) -> dict[str, str]:
+        """Delete topics. Return the refusals, topic name to reason; a topic that is gone already is no refusal."""
+        wanted = list(names)
         if not wanted:
             return {}
-        futures = self.client.create_topics(
+        futures = self.client.delete_topics(
             wanted, operation_timeout=self._create_timeout, request_timeout=self._timeout
         )
-        return await self._refusals(futures, KafkaError.TOPIC_ALREADY_EXISTS)
+        return await self._refusals(futures, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     async def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str]:
         """Grow topics to the given numbers of partitions. Return the refusals, topic name to reason."""
@@ -227,3 +282,17 @@ class Admin:
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 )
+
+
+def _setting(entry: ConfigEntry) -> Setting:
+    source = ConfigSource(entry.source)
+    return Setting(
+        value=entry.value,
+        own=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        fixed=entry.is_read_only or entry.is_sensitive,
+    )
+
+
+def _edits(change: AlterConfigs) -> list[ConfigEntry]:
+    sets = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in change.set.items()]
+    return sets + [ConfigEntry(n, None, incremental_operation=AlterConfigOpType.DELETE) for n in change.remove]

@@ -138,6 +138,10 @@ class SourceReader:
             batches += found
         return batches
 
+    def position(self, tp: TopicPartition) -> int | None:
+        """Return where the next batch of a partition will start, None when it is not read."""
+        return self._next.get(tp)
+
     def end(self, tp: TopicPartition) -> SourceEnd | None:
         """Return the partition's end as of the last fetch, or None before the first."""
         client_tp = ClientPartition(*tp)

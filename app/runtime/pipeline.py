@@ -26,6 +26,9 @@ Deliver = Callable[[Sequence[SourceBatch]], Awaitable[None]]
 #: Committing the source group's offsets is for people's lag tools; once in this many seconds is enough for them.
 GROUP_COMMIT_INTERVAL = 2.0
 
+#: A batch that was read and not written for one to two of these, seconds, is read again.
+LOSS_INTERVAL = 5.0
+
 #: Compaction looks at closed segments only; small ones keep the positions topic, which is read at each start, small.
 POSITIONS_SEGMENT_BYTES = str(8 << 20)
 
@@ -95,7 +98,15 @@ class Pipeline:
 
     async def run(self) -> None:
         """Work until cancelled; raises what makes the whole flow fail."""
-        work = (self._membership.run, self.share.follow, self._read, self._commit, self._discover, self._show_lag)
+        work = (
+            self._membership.run,
+            self.share.follow,
+            self._read,
+            self._catch_losses,
+            self._commit,
+            self._discover,
+            self._show_lag,
+        )
         jobs = [asyncio.create_task(job(), name=f"{self.config.name} {job.__name__}") for job in work]
         try:
             done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
@@ -143,6 +154,23 @@ class Pipeline:
             run.append(batch)
             offset = batch.next_offset
         return run
+
+    async def _catch_losses(self) -> None:
+        """Read again what was read but never written: `expected` sees a lost batch only when another one follows it."""
+        before: dict[TopicPartition, int] = {}
+        while True:
+            await asyncio.sleep(LOSS_INTERVAL)
+            behind = {
+                tp: task.expected[tp]
+                for task in self.share.tasks.values()
+                for tp in task.routes
+                if task.error is None and task.expected[tp] != self.reader.position(tp)
+            }
+            lost = {tp: offset for tp, offset in behind.items() if before.get(tp) == offset}
+            if lost:
+                log.warning("%s: nothing was written of what was read; reading again: %s", self.config.name, lost)
+                self.reader.seek(lost)
+            before = behind
 
     def forwarded(self, *, more: bool) -> None:
         """Note that the agent is done with an event; commit at once when the source is drained or much is written."""

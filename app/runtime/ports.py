@@ -41,6 +41,8 @@ class Reader(Protocol):
 
     async def read(self) -> list[SourceBatch]: ...  # noqa: D102
 
+    def position(self, tp: TopicPartition) -> int | None: ...  # noqa: D102
+
     def end(self, tp: TopicPartition) -> SourceEnd | None: ...  # noqa: D102
 
     def caught_up(self) -> bool: ...  # noqa: D102

@@ -87,6 +87,9 @@ class Share:
         wanted = self._wanted
         await self._drop([number for number in self.tasks if number not in wanted])
         await self._drop([number for number in failed if number in self.tasks])
+        if self.config.delivery == "at-least-once":
+            for task in self.tasks.values():
+                task.reassert()
         started = await self._start([number for number in wanted if number not in self.tasks])
         self.tasks |= started
         await self._take_up(frozenset(self.tasks))

@@ -90,6 +90,14 @@ class Task:
         await self.writer.write(route.target, batch)
         self.uncommitted_records += batch.record_count()
 
+    def reassert(self) -> None:
+        """Have all positions written again with the next commit.
+
+        At least once, a worker that was frozen and replaced may wake and write older positions before it learns so. It
+        rejoins then, and the rebalance lets every owner put its own back.
+        """
+        self._dirty.update(self.routes)
+
     @property
     def dirty(self) -> bool:
         """Whether anything waits for a commit."""
