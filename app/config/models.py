@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from app.config.base import Count, Model, Names, Switch
 from app.config.runtime import RuntimeConfig
+from app.config.sync import Start, SyncConfig
 from app.core.naming import Naming, RenameMap, RenameTemplate, collides
 from app.core.naming import problems as illegal
 from app.core.residency import Policy
@@ -122,6 +123,15 @@ class FlowConfig(Model):
     delivery: Literal["at-least-once", "exactly-once"] = Field("at-least-once", description="promise of the flow")
     tasks: Count = Field(8, le=1024, description="parts in which workers share the flow")
     heartbeats: Switch = Field(True, description="whether the leader writes heartbeats for this flow")
+    sync: SyncConfig = Field(SyncConfig(), description="what is kept in step besides records")
+    start: Start = Field(
+        "earliest",
+        description="where the topics begin that are there when the flow runs first; later ones are copied in full",
+    )
+    on_loss: Literal["report", "stop"] = Field(
+        "report",
+        description="when a source lost records that were not copied: go on behind them, or hold the partition",
+    )
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from app.config import base, models
+from app.config import base, models, sync
 from app.config.load import DEFAULT_FILE, PREFIX
 from app.config.runtime import WITHOUT_EFFECT, RuntimeConfig
 
@@ -31,6 +31,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("clusters.<alias>.security", models.SecurityConfig),
     ("flows[]", models.FlowConfig),
     ("flows[].topics, flows[].groups", models.NameFilter),
+    ("flows[].sync", sync.SyncConfig),
     ("policies[]", models.PolicyConfig),
     ("policies[].residency", models.Residency),
     ("runtime", RuntimeConfig),
@@ -41,6 +42,7 @@ _VALIDATORS: dict[Any, str] = {
     base._count: "whole number from 1",
     base._switch: "`true` or `false`",
     base._listed: "list of texts",
+    sync._start: "`earliest`, `latest` or a time (ISO 8601; UTC if it names no zone)",
 }
 _HEAD = f"""\
 # Configuration

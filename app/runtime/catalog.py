@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.config import RuntimeConfig
 from app.core.flow_rules import FlowRules, Selected, needs_provenance, select
 from app.core.naming import collides
 from app.core.records import TopicPartition
+from app.core.topics import (
+    AlterConfigs,
+    ConfigRules,
+    CreateTopic,
+    GrowTopic,
+    Setting,
+    TopicState,
+    TopicStep,
+    described,
+    plan_topic,
+)
 from app.kafka.admin import Admin, TopicInfo, TopicWish
 from app.runtime.task import Route
 
@@ -72,31 +83,59 @@ def _collisions(selected: Mapping[str, Selected]) -> dict[str, str]:
 
 
 async def ensure_targets(
-    catalog: Catalog, needed: frozenset[str], target: Admin, runtime: RuntimeConfig
+    catalog: Catalog,
+    needed: frozenset[str],
+    source: Admin,
+    target: Admin,
+    runtime: RuntimeConfig,
+    rules: ConfigRules | None = None,
 ) -> dict[str, str]:
     """Make sure that the target topics of the `needed` source topics exist with at least as many partitions.
 
-    Return the refusals, source topic to reason; those topics must not be carried before a later call succeeds.
+    What is missing is created with the settings of its source topic that `rules` let through. Return the refusals,
+    source topic to reason; those topics must not be carried before a later call succeeds.
     """
     wanted = {catalog.selected[topic].remote_topic: topic for topic in needed}
     present = await target.describe(wanted)
-    missing = {remote: catalog.topics[topic] for remote, topic in wanted.items() if remote not in present}
+    settings = await source.topic_settings([topic for remote, topic in wanted.items() if remote not in present])
+    steps = [
+        step
+        for remote, topic in wanted.items()
+        for step in plan_topic(
+            _state(catalog.topics[topic], settings.get(topic)),
+            remote,
+            _state(present[remote], None) if remote in present else None,
+            rules or ConfigRules(),
+        )
+    ]
+    refusals = await apply(steps, target, runtime)
+    for topic in (topic for topic, seen in settings.items() if seen is None):
+        log.warning("%s: the settings of %s may not be seen; its copy gets the target's defaults", source.alias, topic)
+    return {topic: f"{why[0]} cannot be made on {target.alias}: {why[1]}" for topic, why in refusals.items()}
+
+
+async def apply(steps: Sequence[TopicStep], target: Admin, runtime: RuntimeConfig) -> dict[str, tuple[str, str]]:
+    """Do what was planned, log it, and return what the target refused: source topic to (remote topic, reason)."""
+    creations = [step for step in steps if isinstance(step, CreateTopic)]
     refusals = await target.create_topics(
         TopicWish(
-            name=remote,
-            partitions=info.partitions,
+            name=step.remote_topic,
+            partitions=step.partitions,
             replication_factor=runtime.data_topic_replication_factor,
-            config={},
+            config=step.config,
         )
-        for remote, info in missing.items()
+        for step in creations
     )
-    grown = {
-        remote: catalog.topics[topic].partitions
-        for remote, topic in wanted.items()
-        if remote in present and present[remote].partitions < catalog.topics[topic].partitions
+    growth = {step.remote_topic: step.partitions for step in steps if isinstance(step, GrowTopic)}
+    refusals |= await target.create_partitions(growth)
+    refusals |= await target.alter_settings([step for step in steps if isinstance(step, AlterConfigs)])
+    for step in steps:
+        if step.remote_topic not in refusals:
+            log.info("%s: %s", target.alias, described(step))
+    return {
+        step.topic: (step.remote_topic, refusals[step.remote_topic]) for step in steps if step.remote_topic in refusals
     }
-    refusals |= await target.create_partitions(grown)
-    for remote in (*missing, *grown):
-        if remote not in refusals:
-            log.info("%s: topic %s has %d partitions", target.alias, remote, catalog.topics[wanted[remote]].partitions)
-    return {wanted[remote]: f"{remote} cannot be made on {target.alias}: {why}" for remote, why in refusals.items()}
+
+
+def _state(info: TopicInfo, settings: Mapping[str, Setting] | None) -> TopicState:
+    return TopicState(name=info.name, partitions=info.partitions, settings=settings)

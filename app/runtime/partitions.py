@@ -53,7 +53,14 @@ class Partitions:
         if not new:
             return
         needed = frozenset(tp.topic for tp in new)
-        self.refused = await ensure_targets(self.catalog, needed, self._ports.target_admin, self._runtime)
+        self.refused = await ensure_targets(
+            self.catalog,
+            needed,
+            self._ports.source_admin,
+            self._ports.target_admin,
+            self._runtime,
+            self._config.sync.core_rules(),
+        )
         for topic, reason in self.refused.items():
             log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
         offsets = await self._starting_offsets([tp for tp in new if tp.topic not in self.refused])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatch
+
 from app.core.formats import Position
 from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable, ReplicatorError, TaskFailed, TaskFenced
@@ -211,6 +212,9 @@ class SimulatedAdmin:
     async def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
         await self._process.call()
         return {n: TopicInfo(name=n, partitions=self._world.targets[n]) for n in names if n in self._world.targets}
+
+    async def topic_settings(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        return {name: {} for name in names}
 
     async def create_topics(self, wishes: Iterable[Any]) -> dict[str, str]:
         await self._process.call()
