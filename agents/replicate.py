@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from app.core.provenance import origin_header, returns_home
+from app.errors import ResidencyViolation
 from app.kafka.convert import merge
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def replicator(flow: FlowService) -> Agent:
                         if not run:
                             continue
                         route = task.routes[tp]
+                        if reason := flow.kept_back(tp.topic):  # residency, asked again whatever was selected
+                            raise ResidencyViolation(flow=flow.config.name, topic=tp.topic, reason=reason)
                         keep = (
                             (lambda headers: not returns_home(headers, source, target))
                             if route.filter_origins

@@ -4,6 +4,7 @@
     ├── ConfigurationError       change the configuration; the worker does not start
     ├── FatalError               nothing gets better by waiting; the flow stays failed until something is changed
     │   ├── SameCluster          two aliases lead to one cluster
+    │   ├── ResidencyViolation   a write that a policy forbids was stopped; a defect of ours, please report it
     │   └── WorkersDisagree      other workers run the flow with another number of tasks
     └── TransientError           tried again, with growing pauses
         ├── ClusterUnavailable   a cluster does not answer
@@ -66,6 +67,20 @@ class SameCluster(FatalError):
         return (
             f"clusters {self.alias_a} and {self.alias_b} are one cluster (id {self.cluster_id}); "
             f"correct the bootstrap of one of them, or remove it"
+        )
+
+
+class ResidencyViolation(FatalError):
+    """Selection let a topic through that a policy keeps from the target; the writer stopped it."""
+
+    def __init__(self, *, flow: str, topic: str, reason: str) -> None:
+        super().__init__(flow, topic, reason)
+        self.flow, self.topic, self.reason = flow, topic, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.flow}: a record of {self.topic} was about to be written although {self.reason}; "
+            f"nothing was written, the topic stands still, please report this"
         )
 
 

@@ -45,6 +45,11 @@ def needs_provenance(topic: str, rules: FlowRules) -> bool:
     return rules.origins_hidden or not rules.naming.names_origin(topic)
 
 
+def kept_back(topic: str, rules: FlowRules) -> str | None:
+    """Say which residency policy forbids `topic` on the target; None when it may go there."""
+    return blocked(topic, rules.target_zones, rules.policies, earlier=rules.naming.names(topic))
+
+
 def select(topic: str, rules: FlowRules) -> Selected | NotSelected:
     """Decide about a topic of the source.
 
@@ -55,7 +60,7 @@ def select(topic: str, rules: FlowRules) -> Selected | NotSelected:
         never_selected(topic)
         or rules.naming.cycle(topic)
         or _not_listed(topic, rules)
-        or blocked(topic, rules.target_zones, rules.policies, earlier=rules.naming.names(topic))
+        or kept_back(topic, rules)
         or problems(remote_topic)
         or _reserved(remote_topic)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from mode import Service
 
 from app.config import FlowConfig, Settings
-from app.core.flow_rules import FlowRules
+from app.core.flow_rules import FlowRules, kept_back
 from app.core.records import TopicPartition
 from app.errors import FatalError, ReplicatorError
 from app.kafka.batches import SourceBatch
@@ -39,6 +40,7 @@ class FlowService(Service):  # type: ignore[misc]
         self.settings = settings
         self.channel = channel
         self.rules: FlowRules = flow_rules(config, settings)
+        self.kept_back = functools.cache(lambda topic: kept_back(topic, self.rules))
         self.flow_state: State = "starting"
         self.error: str | None = None
         self.pipeline: Pipeline | None = None

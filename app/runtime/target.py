@@ -11,13 +11,14 @@ import faust
 from mode import Service
 
 from agents import heartbeats
+from agents import topics as topic_sync
 from app.config import ClusterConfig, Settings
 from app.errors import ReplicatorError
 
 log = logging.getLogger(__name__)
 
 #: A worker that joined Faust's group without getting its assignment for this long is reported by /health.
-ASSIGNMENT_PATIENCE = 60.0
+ASSIGNMENT_PATIENCE = 30.0
 
 
 def broker_urls(cluster: ClusterConfig) -> str:
@@ -81,6 +82,7 @@ class TargetService(Service):  # type: ignore[misc]
         while True:
             try:
                 await heartbeats.ensure_topic(self.alias, self.settings)
+                await topic_sync.ensure_topic(self.alias, self.settings)
                 await self._run()
             except asyncio.CancelledError:
                 raise
@@ -128,6 +130,7 @@ class TargetService(Service):  # type: ignore[misc]
         app.on_partitions_revoked.connect(self._unassigned, weak=False)
         app.on_rebalance_complete.connect(self._assigned, weak=False)
         heartbeats.register(app, self.alias, self.settings)
+        topic_sync.register(app, self.alias, self.settings)
         return app
 
     def _unassigned(self, *_: Any, **__: Any) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import pytest
+
 from agents.replicate import replicator
 from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
@@ -61,6 +62,9 @@ class SimulatedWorker:
             finally:
                 self.pipeline = None
                 await pipeline.close(drain=not self.process.dead)
+
+    def kept_back(self, topic: str) -> None:
+        return None
 
     async def owner(self, tp: TopicPartition) -> Task | None:
         pipeline = self.pipeline
