@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import pages
+from app import pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.runtime.channel import BatchChannel
@@ -89,6 +89,7 @@ def create_app() -> Replicator:
         web_host="127.0.0.1",
     )
     app.settings, app.refusal = settings, refusal
+    plan_command.register(app, settings)
     if settings is not None:
         _wire(app, settings)
     return app

@@ -15,23 +15,14 @@ from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.core.topics import AlterConfigs, Setting
 from app.errors import ClusterUnavailable, TopicNotCreated
 from app.kafka.clients import confluent_options
+from app.kafka.settings import edits, setting
 
 T = TypeVar("T")
 
@@ -107,10 +98,26 @@ class Admin:
                 found[name] = TopicInfo(name=name, partitions=len(topic.partitions), topic_id=str(topic.topic_id))
         return found
 
-    async def create_topics(self, wishes: Iterable[TopicWish]) -> dict[str, str]:
+    async def gone(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of `names` of which the cluster says that they do not exist, not that we may not see them."""
+        wanted = list(names)
+        if not wanted:
+            return frozenset()
+        futures = self.client.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
+        absent = set()
+        for name, future in futures.items():
+            try:
+                await asyncio.wrap_future(future)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    absent.add(name)
+        return frozenset(absent)
+
+    async def create_topics(self, wishes: Iterable[TopicWish], *, validate_only: bool = False) -> dict[str, str]:
         """Create topics, many in a request, and wait until the controller has them.
 
-        Return the refusals, topic name to reason; a topic that exists already is no refusal.
+        Return the refusals, topic name to reason; a topic that exists already is no refusal. With `validate_only` the
+        controller says what it would refuse, and nothing is created.
         """
         wanted = [
             NewTopic(
@@ -124,6 +131,7 @@ class Admin:
                 wanted[start : start + CREATE_CHUNK],
                 operation_timeout=self._create_timeout,
                 request_timeout=self._timeout,
+                validate_only=validate_only,
             )
             refusals |= await self._refusals(futures, KafkaError.TOPIC_ALREADY_EXISTS)
         return refusals
@@ -145,12 +153,12 @@ class Admin:
                     elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
                 else:
-                    found[resource.name] = {name: _setting(entry) for name, entry in entries.items()}
+                    found[resource.name] = {name: setting(entry) for name, entry in entries.items()}
         return found
 
     async def alter_settings(self, changes: Iterable[AlterConfigs]) -> dict[str, str]:
         """Set and remove single settings, all others untouched. Return the refusals, topic name to reason."""
-        resources = [ConfigResource(ResourceType.TOPIC, c.remote_topic, incremental_configs=_edits(c)) for c in changes]
+        resources = list(map(edits, changes))
         if not resources:
             return {}
         futures = self.client.incremental_alter_configs(resources, request_timeout=self._timeout)
@@ -282,17 +290,3 @@ class Admin:
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 )
-
-
-def _setting(entry: ConfigEntry) -> Setting:
-    source = ConfigSource(entry.source)
-    return Setting(
-        value=entry.value,
-        own=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
-        fixed=entry.is_read_only or entry.is_sensitive,
-    )
-
-
-def _edits(change: AlterConfigs) -> list[ConfigEntry]:
-    sets = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in change.set.items()]
-    return sets + [ConfigEntry(n, None, incremental_operation=AlterConfigOpType.DELETE) for n in change.remove]

@@ -12,6 +12,7 @@ from mode import Service
 
 from agents import heartbeats
 from agents import topics as topic_sync
+from agents import topics as topic_sync
 from app.config import ClusterConfig, Settings
 from app.errors import ReplicatorError
 
@@ -83,6 +84,7 @@ class TargetService(Service):  # type: ignore[misc]
             try:
                 await heartbeats.ensure_topic(self.alias, self.settings)
                 await topic_sync.ensure_topic(self.alias, self.settings)
+                await topic_sync.ensure_topic(self.alias, self.settings)
                 await self._run()
             except asyncio.CancelledError:
                 raise
@@ -130,6 +132,7 @@ class TargetService(Service):  # type: ignore[misc]
         app.on_partitions_revoked.connect(self._unassigned, weak=False)
         app.on_rebalance_complete.connect(self._assigned, weak=False)
         heartbeats.register(app, self.alias, self.settings)
+        topic_sync.register(app, self.alias, self.settings)
         topic_sync.register(app, self.alias, self.settings)
         return app
 
