@@ -82,6 +82,16 @@ class Naming:
         """Return the name of `topic` on the target; heartbeats are prefixed always, or two clusters' would mix."""
         return self._renamed(topic) or f"{self.source}{self.separator}{topic}"
 
+    @property
+    def syncs_topic(self) -> str:
+        """MM2's topic of offset syncs, on the target."""
+        return self.separator.join(("mm2-offset-syncs", self.source, "internal"))
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """MM2's topic of group checkpoints, on the target."""
+        return self.separator.join((self.source, "checkpoints", "internal"))
+
     def names_origin(self, topic: str) -> bool:
         """Tell whether the name on the target begins with the source; if not, only provenance can stop a loop."""
         return self._renamed(topic) is None

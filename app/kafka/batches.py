@@ -23,6 +23,10 @@ from app.core.records import TopicPartition
 
 Header = tuple[str, bytes | None]
 
+#: Records of a target batch whose source offsets are consecutive: the first one's source offset, how many records of
+#: the batch come before it, and how many there are.
+Stretch = tuple[int, int, int]
+
 #: What a batch costs besides its records: the v2 batch header.
 BATCH_OVERHEAD = 61
 
@@ -172,6 +176,8 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
     def __init__(self, capacity: int, codec: int, *, transactional: bool) -> None:
         super().__init__(capacity, codec, is_transactional=int(transactional))
         self.codec = codec
+        self._begun: list[tuple[int, int]] = []
+        self._follows = -1
 
     def fill(self, records: Iterable[Any], first_offset: int, origin: Header) -> Any | None:
         """Append records from `first_offset` on, each with `origin` behind its own headers.
@@ -181,16 +187,27 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
         append = self._builder.append
         relative = self.record_count()
         rejected = None
+        begun, follows = self._begun, self._follows
         for record in records:
-            if record.offset < first_offset:
+            offset = record.offset
+            if offset < first_offset:
                 continue
             headers = [*record.headers, origin]
             if append(relative, record.timestamp, record.key, record.value, headers) is None:
                 rejected = record
                 break
+            if offset != follows:
+                begun.append((offset, relative))
+            follows = offset + 1
             relative += 1
         self._relative_offset = relative
+        self._follows = follows
         return rejected
+
+    def stretches(self) -> list[Stretch]:
+        """Return where the records were on the source."""
+        ends = [before for _, before in self._begun[1:]] + [self.record_count()]
+        return [(offset, before, end - before) for (offset, before), end in zip(self._begun, ends, strict=True)]
 
     @property
     def full_size(self) -> int:

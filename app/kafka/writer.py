@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,17 @@ class PositionRecord:
     value: bytes
 
 
+#: A key holds a topic's name and a flow's, a value some numbers: far below a megabyte in all.
+_RECORDS_PER_BATCH = 1000
+
 OnFailure = Callable[[int, "TaskFailed | TaskFenced"], None]
+
+#: Asked once everything written is acknowledged: what was learnt from the acknowledgements, to be stored.
+Learnt = Callable[[], Iterable[PositionRecord]]
+
+
+def _nothing() -> Iterable[PositionRecord]:
+    return ()
 
 
 def _ignore(task: int, error: TaskFailed | TaskFenced) -> None:
@@ -113,9 +123,12 @@ class TargetWriter:
             self.records += records
             self.bytes += size
 
-    async def commit(self, positions: Iterable[PositionRecord]) -> None:
-        """Make everything written so far, and the positions, durable. Raises as `write`."""
+    async def commit(self, positions: Iterable[PositionRecord], learnt: Learnt = _nothing) -> None:
+        """Make everything written so far, what was learnt of it, and the positions, durable. Raises as `write`."""
         raise NotImplementedError
+
+    async def prepare(self, learnt: Learnt) -> None:
+        """Store what must be known before the first record is written. Raises as `write`."""
 
     async def _flushed(self) -> None:
         if self._in_flight:
@@ -128,12 +141,17 @@ class TargetWriter:
             by_slot.setdefault((position.topic, position.slot), []).append(position)
         futures = []
         for (topic, slot), records in by_slot.items():
-            size = BATCH_OVERHEAD + sum(len(r.key) + len(r.value) + 40 for r in records)
-            batch = TargetBatch(size, 0, transactional=self.transactional)
-            for record in records:
-                batch.append(timestamp=None, key=record.key, value=record.value)
-            futures.append(await self._producer.send_batch(batch, topic, partition=slot))
+            for start in range(0, len(records), _RECORDS_PER_BATCH):
+                batch = self._batch_of(records[start : start + _RECORDS_PER_BATCH])
+                futures.append(await self._producer.send_batch(batch, topic, partition=slot))
         return futures
+
+    def _batch_of(self, records: Sequence[PositionRecord]) -> TargetBatch:
+        size = BATCH_OVERHEAD + sum(len(r.key) + len(r.value) + 40 for r in records)
+        batch = TargetBatch(size, 0, transactional=self.transactional)
+        for record in records:
+            batch.append(timestamp=None, key=record.key, value=record.value)
+        return batch
 
     def _check(self) -> None:
         if self.failure is not None:
@@ -174,12 +192,19 @@ async def _close(producer: SafeProducer) -> None:
 class AtLeastOnceWriter(TargetWriter):
     """Idempotent producer; positions follow when the records before them are acknowledged."""
 
-    async def commit(self, positions: Iterable[PositionRecord]) -> None:
-        """Wait for the acknowledgement of what is written, then write the positions and wait for those."""
+    async def commit(self, positions: Iterable[PositionRecord], learnt: Learnt = _nothing) -> None:
+        """Wait for the acknowledgement of what is written, then of what was learnt, then of the positions."""
         await self._flushed()
+        await self._store(learnt())
+        await self._store(positions)
+
+    async def prepare(self, learnt: Learnt) -> None:
+        """Write at once what exactly-once writes with the first commit."""
+        await self._store(learnt())
+
+    async def _store(self, records: Iterable[PositionRecord]) -> None:
         try:
-            futures = await self._send_positions(positions)
-            await asyncio.gather(*futures)
+            await asyncio.gather(*await self._send_positions(records))
         except (KafkaError, AssertionError) as error:
             self._fail(error)
             raise self._named(error) from error
@@ -211,15 +236,16 @@ class ExactlyOnceWriter(TargetWriter):
             await self._producer.begin_transaction()
             self._open = True
 
-    async def commit(self, positions: Iterable[PositionRecord]) -> None:
-        """Add the positions to the open transaction and commit it."""
+    async def commit(self, positions: Iterable[PositionRecord], learnt: Learnt = _nothing) -> None:
+        """Add the positions, and what was learnt, to the open transaction and commit it."""
         self._check()
         try:
             await self._begin()
             # aiokafka commits a transaction although one of its batches was refused, so every acknowledgement, the
             # positions' too, is awaited first. Within a transaction their order does not matter.
-            await asyncio.gather(*await self._send_positions(positions))
+            sent = await self._send_positions(positions)
             await self._flushed()
+            await asyncio.gather(*sent, *await self._send_positions(learnt()))
             await self._producer.commit_transaction()
         except (KafkaError, AssertionError) as error:
             self._fail(error)

@@ -64,6 +64,7 @@ class Partitions:
         for topic, reason in self.refused.items():
             log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
         offsets = await self._starting_offsets([tp for tp in new if tp.topic not in self.refused])
+        await self._begin_indexes(new, offsets)
         for tp, offset in offsets.items():
             self._task(tp).add(new[tp], offset)
         if offsets:
@@ -75,6 +76,17 @@ class Partitions:
             gone = [tp for tp in task.routes if tp not in routes]
             self._ports.reader.drop(gone)
             task.remove(gone)
+
+    async def _begin_indexes(
+        self, routes: Mapping[TopicPartition, Route], offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """Have the offset index begin where the first copy comes to lie, before there is one."""
+        begun = {tp: offset for tp, offset in offsets.items() if self._task(tp).begins_index(routes[tp])}
+        ends = await self._ports.target_admin.high_watermarks(routes[tp].target for tp in begun)
+        by_task: dict[Task, dict[TopicPartition, tuple[int, int]]] = {}
+        for tp, offset in begun.items():
+            by_task.setdefault(self._task(tp), {})[tp] = (offset, ends[routes[tp].target])
+        await asyncio.gather(*(task.begin_indexes(starts) for task, starts in by_task.items()))
 
     async def _starting_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         stored = {tp: self._task(tp).stored.get(tp) for tp in partitions}

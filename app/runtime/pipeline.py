@@ -15,6 +15,7 @@ from app.errors import ReplicatorError, WorkersDisagree
 from app.kafka.admin import TopicWish
 from app.kafka.batches import SourceBatch
 from app.kafka.source import PositionsOutOfRange
+from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.partitions import Partitions
 from app.runtime.ports import Ports
 from app.runtime.task import POSITIONS_TOPIC, Task
@@ -50,6 +51,7 @@ class Pipeline:
         self.share = self.partitions.share
         self._ports = ports
         self._deliver = deliver
+        self._syncs_topic = rules.naming.syncs_topic
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
 
@@ -70,6 +72,18 @@ class Pipeline:
             TopicWish(
                 name=POSITIONS_TOPIC,
                 partitions=POSITION_SLOTS,
+                replication_factor=factor,
+                config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
+            ),
+            TopicWish(
+                name=RUNS_TOPIC,
+                partitions=POSITION_SLOTS,
+                replication_factor=factor,
+                config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
+            ),
+            TopicWish(
+                name=self._syncs_topic,
+                partitions=1,
                 replication_factor=factor,
                 config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
             ),

@@ -9,6 +9,7 @@ from typing import Protocol
 from app.config import FlowConfig, Settings
 from app.core.formats import Position, parse_position_key
 from app.core.records import TopicPartition
+from app.core.runs import StoredRun
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
 from app.kafka.batches import SourceBatch
@@ -16,6 +17,7 @@ from app.kafka.membership import TaskMembership
 from app.kafka.positions import read_to_end
 from app.kafka.source import SourceEnd, SourceReader
 from app.kafka.writer import AtLeastOnceWriter, ExactlyOnceWriter, TargetWriter
+from app.runtime.ledger import RUNS_TOPIC, Bookkeeping, Ledger, runs_of
 from app.runtime.task import POSITIONS_TOPIC
 
 OnFailure = Callable[[int, ReplicatorError], None]
@@ -66,6 +68,7 @@ class Ports:
     make_writer: Callable[[int, OnFailure], TargetWriter]
     make_membership: Callable[[OnRevoked, OnAssigned], Membership]
     read_positions: Callable[..., Awaitable[dict[TopicPartition, Position]]]
+    bookkeeping: Bookkeeping | None = None
 
 
 def kafka_ports(config: FlowConfig, settings: Settings) -> Ports:
@@ -79,6 +82,11 @@ def kafka_ports(config: FlowConfig, settings: Settings) -> Ports:
         records = await read_to_end(target_admin, target, runtime, POSITIONS_TOPIC, slots, decided=decided)
         return positions_of(config.name, records)
 
+    async def read_runs(slots: Iterable[int]) -> dict[TopicPartition, list[StoredRun]]:
+        return runs_of(config.name, await read_to_end(target_admin, target, runtime, RUNS_TOPIC, slots, decided=True))
+
+    syncs = config.core_naming(frozenset(settings.clusters)).syncs_topic
+    atomic = config.delivery == "exactly-once"
     return Ports(
         source_admin=Admin(config.source, source, runtime),
         target_admin=target_admin,
@@ -95,6 +103,7 @@ def kafka_ports(config: FlowConfig, settings: Settings) -> Ports:
             on_assigned=on_assigned,
         ),
         read_positions=read_positions,
+        bookkeeping=Bookkeeping(make_ledger=lambda: Ledger(config.name, syncs, atomic=atomic), read_runs=read_runs),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from app.config import FlowConfig, RuntimeConfig
 from app.core.records import TopicPartition
+from app.core.runs import StoredRun
 from app.core.tasks import slots_of_task, task_of
 from app.errors import ReplicatorError, TaskFenced, TransientError
 from app.runtime.ports import Ports
@@ -113,17 +114,24 @@ class Share:
         try:
             await asyncio.gather(*(task.writer.start() for task in tasks.values()))
             slots = frozenset[int]().union(*(slots_of_task(flow, number, total) for number in numbers))
-            stored = await self._ports.read_positions(slots, decided=True)
+            stored, runs = await asyncio.gather(self._ports.read_positions(slots, decided=True), self._read_runs(slots))
         except BaseException:
             await asyncio.gather(*(task.writer.close() for task in tasks.values()))
             raise
         for number, task in tasks.items():
             task.restore({tp: position for tp, position in stored.items() if task_of(*tp, total) == number})
+            if task.ledger is not None:
+                task.ledger.restore({tp: ring for tp, ring in runs.items() if task_of(*tp, total) == number})
         return tasks
+
+    async def _read_runs(self, slots: frozenset[int]) -> Mapping[TopicPartition, Sequence[StoredRun]]:
+        books = self._ports.bookkeeping
+        return {} if books is None else await books.read_runs(slots)
 
     def _new_task(self, number: int) -> Task:
         writer = self._ports.make_writer(number, self._writer_failed)
-        return Task(self.config.name, number, self.config.tasks, writer)
+        books = self._ports.bookkeeping
+        return Task(self.config.name, number, self.config.tasks, writer, books.make_ledger() if books else None)
 
     def _writer_failed(self, number: int, error: Exception) -> None:
         task = self.tasks.get(number)

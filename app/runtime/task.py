@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.core.formats import Position, position_key
 from app.core.records import TopicPartition
 from app.core.tasks import slot_of
-from app.kafka.batches import SourceBatch, TargetBatch
+from app.kafka.batches import SourceBatch, Stretch, TargetBatch
 from app.kafka.writer import PositionRecord, TargetWriter
+from app.runtime.ledger import Ledger
 
 POSITIONS_TOPIC = "krabka-replicator-offsets"
 
@@ -37,11 +39,12 @@ class Task:
         C. `committed[tp]` is durable on the target; after any failure the task is made anew and goes on from there.
     """
 
-    def __init__(self, flow: str, number: int, tasks: int, writer: TargetWriter) -> None:
+    def __init__(self, flow: str, number: int, tasks: int, writer: TargetWriter, ledger: Ledger | None = None) -> None:
         self.flow = flow
         self.number = number
         self.tasks = tasks
         self.writer = writer
+        self.ledger = ledger
         self.turn = asyncio.Lock()
         self.routes: dict[TopicPartition, Route] = {}
         self.expected: dict[TopicPartition, int] = {}
@@ -85,10 +88,34 @@ class Task:
         self.expected[tp] = offset
         self._dirty.add(tp)
 
+    def begins_index(self, route: Route) -> bool:
+        """Tell whether nothing that is known of earlier copies counts for this partition, as before the first."""
+        if self.ledger is None:
+            return False
+        stored = self.stored.get(route.source)
+        recreated = (
+            stored is not None and None not in (stored.topic_id, route.topic_id) and (stored.topic_id != route.topic_id)
+        )
+        return recreated or not (self.ledger.atomic or self.ledger.knows(route.source))
+
+    async def begin_indexes(self, starts: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Have the offset indexes begin at these offsets of source and target. Raises as `TargetWriter.write`."""
+        if self.ledger is not None:
+            for tp, (upstream, downstream) in starts.items():
+                self.ledger.begin(tp, upstream, downstream)
+            await self.writer.prepare(self.ledger.take)
+
     async def write(self, route: Route, batch: TargetBatch) -> None:
         """Hand a batch to the writer. The caller holds `turn`. Raises as `TargetWriter.write`."""
-        await self.writer.write(route.target, batch)
+        written = await self.writer.write(route.target, batch)
         self.uncommitted_records += batch.record_count()
+        if self.ledger is not None:
+            stretches = batch.stretches()
+            written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, done))
+
+    def _acknowledged(self, tp: TopicPartition, stretches: Sequence[Stretch], done: asyncio.Future[Any]) -> None:
+        if self.ledger is not None and not done.cancelled() and done.exception() is None:
+            self.ledger.copied(tp, stretches, done.result().offset)
 
     def reassert(self) -> None:
         """Have all positions written again with the next commit.
@@ -125,7 +152,11 @@ class Task:
 
     async def _make_durable(self, moved: Mapping[TopicPartition, int]) -> None:
         if moved:
-            await self.writer.commit([self._record(tp, offset) for tp, offset in moved.items()])
+            records = [self._record(tp, offset) for tp, offset in moved.items()]
+            if self.ledger is None:
+                await self.writer.commit(records)
+            else:
+                await self.writer.commit(records, self.ledger.take)
             self.commits += 1
             self.committed |= moved
             self.stored |= {tp: self._position(tp, offset) for tp, offset in moved.items()}
