@@ -27,6 +27,9 @@ class SyncConfig(Model):
         False,
         description="whether rights to read, and prohibitions, are carried; only rules that were added are removed",
     )
+    group_offsets: Switch = Field(
+        False, description="whether groups without members on the target get the translated offsets, only forwards"
+    )
     deletions: Switch = Field(False, description="whether a copy is deleted when its source topic is")
 
     def core_rules(self) -> ConfigRules:

@@ -17,6 +17,7 @@ from typing import Any
 
 from aiokafka.errors import IllegalOperation, InvalidProducerEpoch, KafkaError, ProducerFenced
 from aiokafka.structs import RecordMetadata
+from aiokafka.structs import TopicPartition as ClientPartition
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
@@ -85,8 +86,12 @@ class TargetWriter:
             await self.close()
             raise self._named(error) from error
 
-    async def write(self, tp: TopicPartition, batch: TargetBatch) -> asyncio.Future[RecordMetadata]:
+    async def write(
+        self, tp: TopicPartition, batch: TargetBatch, places: Iterable[TopicPartition] = ()
+    ) -> asyncio.Future[RecordMetadata]:
         """Hand over a filled batch; wait while too many bytes are unacknowledged.
+
+        `places` are where the commit that covers the batch will write what it keeps.
 
         Raises:
             TaskFenced: another worker owns the task now.
@@ -225,10 +230,14 @@ class ExactlyOnceWriter(TargetWriter):
             "linger_ms": 0,
         }
 
-    async def write(self, tp: TopicPartition, batch: TargetBatch) -> asyncio.Future[RecordMetadata]:
+    async def write(
+        self, tp: TopicPartition, batch: TargetBatch, places: Iterable[TopicPartition] = ()
+    ) -> asyncio.Future[RecordMetadata]:
         """As the base class. The caller lets no write run beside a commit."""
         self._check()
         await self._begin()
+        for place in places:  # all partitions of the transaction in one request, instead of one more at the commit
+            self._producer._txn_manager.maybe_add_partition_to_txn(ClientPartition(*place))
         return await super().write(tp, batch)
 
     async def _begin(self) -> None:
@@ -243,9 +252,8 @@ class ExactlyOnceWriter(TargetWriter):
             await self._begin()
             # aiokafka commits a transaction although one of its batches was refused, so every acknowledgement, the
             # positions' too, is awaited first. Within a transaction their order does not matter.
-            sent = await self._send_positions(positions)
             await self._flushed()
-            await asyncio.gather(*sent, *await self._send_positions(learnt()))
+            await asyncio.gather(*await self._send_positions([*positions, *learnt()]))
             await self._producer.commit_transaction()
         except (KafkaError, AssertionError) as error:
             self._fail(error)

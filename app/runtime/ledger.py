@@ -77,6 +77,10 @@ class Ledger:
                 self._due[tp] = due[-1]  # MM2's rule: the newest replaces the one that waits
         self._touched.add(tp)
 
+    def places(self, tp: TopicPartition) -> list[TopicPartition]:
+        """Return the partitions of our topics in which a copy of the source partition leaves a trace."""
+        return [TopicPartition(RUNS_TOPIC, slot_of(self._flow, *tp)), TopicPartition(self._syncs_topic, 0)]
+
     def _index(self, tp: TopicPartition) -> OffsetIndex:
         index = self._indexes.get(tp)
         if index is None:

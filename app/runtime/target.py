@@ -10,8 +10,7 @@ from typing import Any
 import faust
 from mode import Service
 
-from agents import heartbeats
-from agents import topics as topic_sync
+from agents import checkpoints, heartbeats
 from agents import topics as topic_sync
 from app.config import ClusterConfig, Settings
 from app.errors import ReplicatorError
@@ -84,7 +83,7 @@ class TargetService(Service):  # type: ignore[misc]
             try:
                 await heartbeats.ensure_topic(self.alias, self.settings)
                 await topic_sync.ensure_topic(self.alias, self.settings)
-                await topic_sync.ensure_topic(self.alias, self.settings)
+                await checkpoints.ensure_topics(self.alias, self.settings)
                 await self._run()
             except asyncio.CancelledError:
                 raise
@@ -133,7 +132,7 @@ class TargetService(Service):  # type: ignore[misc]
         app.on_rebalance_complete.connect(self._assigned, weak=False)
         heartbeats.register(app, self.alias, self.settings)
         topic_sync.register(app, self.alias, self.settings)
-        topic_sync.register(app, self.alias, self.settings)
+        checkpoints.register(app, self.alias, self.settings)
         return app
 
     def _unassigned(self, *_: Any, **__: Any) -> None:

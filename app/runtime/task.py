@@ -107,11 +107,18 @@ class Task:
 
     async def write(self, route: Route, batch: TargetBatch) -> None:
         """Hand a batch to the writer. The caller holds `turn`. Raises as `TargetWriter.write`."""
-        written = await self.writer.write(route.target, batch)
         self.uncommitted_records += batch.record_count()
-        if self.ledger is not None:
-            stretches = batch.stretches()
-            written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, done))
+        if self.ledger is None:
+            await self.writer.write(route.target, batch)
+            return
+        stretches = batch.stretches()
+        written = await self.writer.write(route.target, batch, self._places(route.source))
+        written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, done))
+
+    def _places(self, tp: TopicPartition) -> list[TopicPartition]:
+        """Return where the next commit will write what belongs to the partition."""
+        kept = [] if self.ledger is None else self.ledger.places(tp)
+        return [TopicPartition(POSITIONS_TOPIC, slot_of(self.flow, *tp)), *kept]
 
     def _acknowledged(self, tp: TopicPartition, stretches: Sequence[Stretch], done: asyncio.Future[Any]) -> None:
         if self.ledger is not None and not done.cancelled() and done.exception() is None:

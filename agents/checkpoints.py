@@ -1,0 +1,162 @@
+"""Group checkpoints: where each consumer group of a source would go on at the target, and its own offset there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import faust
+from mode import Service
+
+from app.config import FlowConfig, Settings
+from app.core.formats import Checkpoint
+from app.core.records import TopicPartition
+from app.core.selection import Selector, never_translated
+from app.errors import ReplicatorError
+from app.kafka.admin import Admin, TopicWish
+from app.kafka.follow import Publisher
+from app.kafka.groups import Committed, Groups
+from app.runtime.knowledge import Knowledge, knowledge
+from app.runtime.rules import flow_rules
+from app.runtime.translator import Translated, clamped
+from app.runtime.write_back import WriteBack
+
+log = logging.getLogger(__name__)
+
+Offsets = dict[TopicPartition, Committed]
+
+
+class CheckpointFlow(Service):  # type: ignore[misc]
+    """Writes the checkpoints of one flow, a round at a time.
+
+    The first round begins the reading of what translation needs; none is written before all of it was read, so that
+    none moves backwards because the past is not known.
+    """
+
+    def __init__(self, config: FlowConfig, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self.config = config
+        source, target, runtime = config.source, config.target, settings.runtime
+        self._source = Admin(source, settings.clusters[source], runtime)
+        self._target = Admin(target, settings.clusters[target], runtime)
+        self._source_groups = Groups(self._source, runtime)
+        self._target_groups = Groups(self._target, runtime)
+        self._selector = Selector(include=config.groups.include, exclude=config.groups.exclude)
+        self._publisher = Publisher(settings.clusters[target], runtime)
+        self._topic = flow_rules(config, settings).naming.checkpoints_topic
+        self._known: Knowledge = knowledge(config, settings, self._source, self._target)
+        self._write_back = WriteBack(self._target_groups) if config.sync.group_offsets else None
+        self._reading: asyncio.Task[None] | None = None
+        self._said: frozenset[str] = frozenset()
+        self.problems: frozenset[str] = frozenset()
+
+    async def on_stop(self) -> None:
+        """Disconnect."""
+        if self._reading is not None:
+            self._reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reading
+        await self._publisher.close()
+        self._source.close()
+        self._target.close()
+
+    async def round(self) -> None:
+        """Bring checkpoints in step with the source's groups. A cluster that does not answer is left for the next."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._known.keep(), name=f"{self.config.name} offsets")
+        try:
+            problems = await self._round() if self._known.complete else [f"{self._known.missing} not read yet"]
+        except (ReplicatorError, OSError) as error:
+            problems = [str(error)]
+        self.problems = frozenset(problems)
+        for problem in self.problems - self._said:
+            log.warning("%s: checkpoints: %s", self.config.name, problem)
+        self._said = self.problems
+
+    async def _round(self) -> list[str]:
+        """Return what could not be done."""
+        answers = {}
+        async for committed in self._source_groups.offsets_in_turn(await self._groups()):
+            for group, offsets in committed.items():
+                if found := self._translate(offsets):
+                    answers[group] = found
+        ends = await self._target_groups.ends([*{a.target for found in answers.values() for a, _ in found}])
+        problems: set[str] = set()
+        due: dict[str, Offsets] = {}
+        news = []
+        for group, found in answers.items():
+            due[group] = {}
+            for answer, committed_there in found:
+                kept = clamped(answer, ends)
+                if not isinstance(kept, Translated):
+                    problems.add(kept.why)
+                    continue
+                due[group][kept.target] = Committed(offset=kept.offset, metadata=committed_there.metadata)
+                checkpoint = _checkpoint(group, kept, committed_there)
+                if self._known.checkpoints.is_news(checkpoint):
+                    news.append(checkpoint)
+        await self._publish(news)
+        if self._write_back is not None:
+            problems |= await self._write_back.write(due)
+        return sorted(problems)
+
+    async def _groups(self) -> list[str]:
+        states = await self._source_groups.states()
+        return [group for group in states if never_translated(group) is None and self._selector.matches(group)]
+
+    def _translate(self, offsets: Mapping[TopicPartition, Committed]) -> list[tuple[Translated, Committed]]:
+        """Translate what the flow has copied; for what is not copied there is nothing to be said."""
+        translator = self._known.translator
+        answers = ((translator.translate(tp, at.offset), at) for tp, at in offsets.items())
+        return [(answer, at) for answer, at in answers if isinstance(answer, Translated)]
+
+    async def _publish(self, news: Iterable[Checkpoint]) -> None:
+        checkpoints = list(news)
+        if checkpoints:
+            await self._publisher.publish(self._topic, [(one.key(), one.value()) for one in checkpoints])
+            self._known.checkpoints.keep(checkpoints)
+
+
+def _checkpoint(group: str, answer: Translated, committed: Committed) -> Checkpoint:
+    return Checkpoint(
+        group=group,
+        topic=answer.target.topic,
+        partition=answer.target.partition,
+        upstream=committed.offset,
+        downstream=answer.offset,
+        metadata=committed.metadata,
+    )
+
+
+async def ensure_topics(target: str, settings: Settings) -> None:
+    """Create the checkpoints topics of the flows to the target unless they exist. Raises `ReplicatorError`."""
+    admin = Admin(target, settings.clusters[target], settings.runtime)
+    try:
+        for flow in settings.flows_to(target):
+            wish = TopicWish(
+                name=flow_rules(flow, settings).naming.checkpoints_topic,
+                partitions=1,
+                replication_factor=settings.runtime.internal_topic_replication_factor,
+                config={"cleanup.policy": "compact"},
+            )
+            await admin.ensure_topic(wish)
+    finally:
+        admin.close()
+
+
+def register(app: faust.App, target: str, settings: Settings) -> None:
+    """Give the Faust app of a target a timer for the checkpoints of each flow: a dead source holds up no other."""
+    for config in settings.flows_to(target):
+        flow = CheckpointFlow(config, settings)
+        app.service(flow)
+        _timer(app, flow, settings.runtime.checkpoint_interval)
+
+
+def _timer(app: faust.App, flow: CheckpointFlow, interval: float) -> None:
+    @app.timer(interval=interval, on_leader=True, name=f"checkpoints of {flow.config.name}")
+    async def checkpoint() -> None:
+        """Write where the groups of the source would go on at the target."""
+        await flow.round()
