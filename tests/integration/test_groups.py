@@ -1,0 +1,150 @@
+"""Consumer groups move to the target, and back, without missing or repeating a record."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.groups import checkpoint, checkpoints, commit, committed, consume, transactions
+from tests.support.records import create_topic, numbered, produce, wait_for_count
+from tests.support.worker import Worker, write_config
+
+pytestmark = pytest.mark.integration
+
+DELIVERIES = pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+
+#: Intervals of a second, as in the reports that the cases are taken from.
+FAST = {"runtime": {"checkpoint_interval": "1s"}}
+
+
+def settled(worker: Any, flow: Any, group: str, topic: str, upstream: int, partition: int = 0) -> Any:
+    """Wait until the newest checkpoint is that of the group's offset, and return it."""
+    newest = lambda: checkpoint(flow.target, flow.source_alias, group, topic, partition)  # noqa: E731
+    return worker.wait(lambda: (c := newest()) and c.upstream == upstream and c, 30, f"checkpoint of {group}")
+
+
+@DELIVERIES
+@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactions"])
+@pytest.mark.parametrize("lag", [0, 1000])
+def test_a_group_moves_without_a_miss_or_a_repeat(scene, unique, delivery, transactional, lag):
+    topic, group, total = f"moved-{unique}", f"movers-{unique}", 3000
+    flow = scene([topic], delivery=delivery, sync={"group_offsets": True}, more=FAST)
+    create_topic(flow.source, topic)
+    worker = flow.start()
+    worker.wait_running(flow.flow)
+    values = [b"%d" % number for number in range(total)]
+    if transactional:
+        transactions(flow.source, topic, f"tx-{unique}", values, 50)
+    else:
+        produce(flow.source, topic, numbered(total))
+    wait_for_count(flow.target, flow.remote(topic), total)
+    seen = consume(flow.source, group, topic, total - lag)
+    assert len(seen) == total - lag
+    upstream = committed(flow.source, group)[topic, 0]
+    settled(worker, flow, group, flow.remote(topic), upstream)
+    worker.wait(lambda: (flow.remote(topic), 0) in committed(flow.target, group), 10, "written back")
+
+    produce(flow.source, topic, numbered(100, start=total))
+    wait_for_count(flow.target, flow.remote(topic), total + 100)
+    rest = consume(flow.target, group, flow.remote(topic), lag + 200)
+    assert [int(value) for value in rest] == list(range(total - lag, total + 100))
+
+
+@DELIVERIES
+def test_a_group_behind_a_killed_worker_moves_exactly(scene, unique, delivery):
+    topic, group = f"killed-{unique}", f"movers-{unique}"
+    flow = scene([topic], delivery=delivery, more=FAST)
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(5000))
+    first = flow.start("first")
+    wait_for_count(flow.target, flow.remote(topic), 5000)
+    time.sleep(1)
+    first.kill()
+    produce(flow.source, topic, numbered(5000, start=5000))
+    offsets = (1, 37, 4999, 5001, 9999, 10_000)
+    for offset in offsets:
+        commit(flow.source, f"{group}-{offset}", topic, {0: offset})
+    second = flow.start("second")
+    copied = wait_for_count(flow.target, flow.remote(topic), 10_000)
+    assert [int(record.value) for record in copied] == list(range(10_000))
+    places = [record.offset for record in copied] + [copied[-1].offset + 1]
+    for offset in offsets:
+        name = f"{group}-{offset}"
+        previous = places[offset - 1] if offset else -1
+        fits = lambda n=name, o=offset, p=previous: (  # noqa: E731
+            (c := checkpoint(flow.target, flow.source_alias, n, flow.remote(topic)))
+            and c.upstream == o
+            and p < c.downstream <= places[o]
+        )
+        second.wait(fits, 30, f"exact checkpoint of {name}")
+
+
+def test_a_group_that_was_reset_gets_a_lower_checkpoint_and_keeps_its_offset_on_the_target(scene, unique):
+    topic, group = f"reset-{unique}", f"g-{unique}"
+    flow = scene([topic], sync={"group_offsets": True}, more=FAST)
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(10_000))
+    worker = flow.start()
+    wait_for_count(flow.target, flow.remote(topic), 10_000)
+    commit(flow.source, group, topic, {0: 10_000})
+    settled(worker, flow, group, flow.remote(topic), 10_000)
+    worker.wait(lambda: committed(flow.target, group) == {(flow.remote(topic), 0): 10_000}, 10)
+    commit(flow.source, group, topic, {0: 100})
+    assert settled(worker, flow, group, flow.remote(topic), 100).downstream == 100
+    time.sleep(2.5)
+    assert committed(flow.target, group) == {(flow.remote(topic), 0): 10_000}
+
+
+def test_each_partition_is_written_back_by_itself(scene, unique):
+    topic, group = f"parts-{unique}", f"g-{unique}"
+    flow = scene([topic], sync={"group_offsets": True}, more=FAST)
+    create_topic(flow.source, topic, 3)
+    produce(flow.source, topic, numbered(600, 3))
+    worker = flow.start()
+    wait_for_count(flow.target, flow.remote(topic), 600)
+    commit(flow.target, group, flow.remote(topic), {0: 40, 2: 150})
+    commit(flow.source, group, topic, {0: 100, 1: 101, 2: 120})
+    remote = flow.remote(topic)
+    expected = {(remote, 0): 100, (remote, 1): 101, (remote, 2): 150}
+    worker.wait(lambda: committed(flow.target, group) == expected, 20, "written back")
+
+
+def test_odd_names_and_texts_are_carried_and_other_topics_are_not_named(scene, unique):
+    topic, secret = f"t-{unique}", f"secret-{unique}"
+    flow = scene([topic], groups={"exclude": ["left-*"]}, more=FAST)
+    for name in (topic, secret):
+        create_topic(flow.source, name)
+        produce(flow.source, name, numbered(10))
+    worker = flow.start()
+    wait_for_count(flow.target, flow.remote(topic), 10)
+    texts = {"g": None, "a->b": "", "team x.y": '{"n":1}', "ümlaut": "日" * 1300}
+    for name, text in texts.items():
+        commit(flow.source, f"{name}-{unique}", topic, {0: 3}, text)
+        commit(flow.source, f"{name}-{unique}", secret, {0: 3})
+    commit(flow.source, f"left-{unique}", topic, {0: 3})
+    for name, text in texts.items():
+        found = settled(worker, flow, f"{name}-{unique}", flow.remote(topic), 3)
+        assert (found.downstream, found.metadata) == (3, text or "")
+    everything = checkpoints(flow.target, flow.source_alias)
+    assert {c.topic for c in everything} <= {flow.remote(topic), flow.remote("heartbeats")}
+    assert f"left-{unique}" not in {c.group for c in everything}
+
+
+def test_a_group_that_reads_copies_is_led_back_to_the_originals(clusters, unique, tmp_path):
+    a, b, topic, group = f"a-{unique}", f"b-{unique}", f"home-{unique}", f"g-{unique}"
+    flows = [
+        {"from": a, "to": b, "topics": {"include": [topic]}},
+        {"from": b, "to": a, "topics": {"include": [topic]}},
+    ]
+    addresses = {a: clusters.source.bootstrap, b: clusters.target.bootstrap}
+    create_topic(addresses[a], topic)
+    create_topic(addresses[b], topic)
+    transactions(addresses[a], topic, f"tx-{unique}", [b"%d" % n for n in range(30)], 10)
+    with Worker(write_config(tmp_path, addresses, flows, **FAST), tmp_path) as worker:
+        wait_for_count(addresses[b], f"{a}.{topic}", 30)
+        commit(addresses[b], group, f"{a}.{topic}", {0: 17})
+        found = worker.wait(lambda: checkpoint(addresses[a], b, group, topic), 30, "checkpoint of the original")
+        # before the 18th record lie, on its original side, the end of a transaction and an aborted one: 3 offsets
+        assert (found.upstream, found.downstream) == (17, 20)
