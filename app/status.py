@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import asdict
 from typing import Any
 
 from app.core.records import TopicPartition
@@ -60,13 +61,17 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "bytes": flow.carried[1] + size,
         "partitions": partitions,
         "held": _held(pipeline),
+        "losses": [asdict(loss) for loss in pipeline.partitions.beginnings.losses] if pipeline else [],
         "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
     }
 
 
 def _held(pipeline: Pipeline | None) -> dict[str, str]:
-    """Topics that the flow would carry but cannot, with the reason."""
-    return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused} if pipeline else {}
+    """Topics and partitions that the flow would carry but cannot, with the reason."""
+    if pipeline is None:
+        return {}
+    lost = {f"{tp.topic}-{tp.partition}": loss.reason for tp, loss in pipeline.partitions.beginnings.held.items()}
+    return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused, **lost}
 
 
 def _partition(pipeline: Pipeline, task: Task, tp: TopicPartition) -> dict[str, Any]:

@@ -113,6 +113,11 @@ class OffsetIndex:
         self._changed.clear()
         self._append(begun)
 
+    @property
+    def newest(self) -> Run | None:
+        """The run that copies were added to last."""
+        return self._entries[-1].run if self._entries else None
+
     def take_changed(self) -> list[tuple[int, StoredRun]]:
         """Return what to write, slot and run, in this order; it counts as written from now on."""
         changed = [(number % self.size, entry) for number, entry in sorted(self._changed.items())]

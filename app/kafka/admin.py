@@ -219,6 +219,11 @@ class Admin:
         """Return the first offset that each partition still holds."""
         return await self._offsets(partitions, OffsetSpec.earliest())
 
+    async def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """Return the first offset with `timestamp` (ms) or a later one; partitions without one are left out."""
+        found = await self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
+        return {tp: offset for tp, offset in found.items() if offset >= 0}
+
     async def _offsets(
         self,
         partitions: Iterable[TopicPartition],

@@ -9,7 +9,7 @@ from app.core.formats import OffsetSync
 from app.core.mm2_store import Sync, SyncEmitter
 from app.core.offset_index import OffsetIndex
 from app.core.records import TopicPartition
-from app.core.runs import StoredRun, parse_run_key, run_key
+from app.core.runs import Run, StoredRun, parse_run_key, run_key
 from app.core.tasks import slot_of
 from app.kafka.batches import Stretch
 from app.kafka.writer import PositionRecord
@@ -56,6 +56,11 @@ class Ledger:
     def knows(self, tp: TopicPartition) -> bool:
         """Tell whether anything was ever stored of the partition."""
         return tp in self._indexes
+
+    def newest(self, tp: TopicPartition) -> Run | None:
+        """Return the last run of copies of a partition."""
+        index = self._indexes.get(tp)
+        return index.newest if index else None
 
     def begin(self, tp: TopicPartition, upstream: int, downstream: int) -> None:
         """As `OffsetIndex.begin`."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import task_of
+from app.runtime.beginnings import Beginning, Beginnings
 from app.runtime.catalog import Catalog, ensure_targets, survey
 from app.runtime.ports import Ports
 from app.runtime.share import Share
@@ -22,12 +24,13 @@ class Partitions:
     """Keeps reading in step with the source's topics.
 
     Invariant: a partition is read only when its target topic has the partition, so no record is sent where it has no
-    place, and none is skipped: reading starts at the stored position, or at the first record that the source has.
+    place, and none is skipped: reading starts where `Beginnings` says.
     """
 
     def __init__(self, config: FlowConfig, runtime: RuntimeConfig, rules: FlowRules, ports: Ports) -> None:
         self.catalog = Catalog()
         self.refused: dict[str, str] = {}
+        self.beginnings = Beginnings(config, ports)
         self.share = Share(config, runtime, ports, self.take_up)
         self._config = config
         self._runtime = runtime
@@ -49,8 +52,9 @@ class Partitions:
         """Bring the partitions of these tasks in step with the catalog: topics on the target first, then reading."""
         routes = {tp: route for tp, route in self.catalog.routes(self._rules).items() if self._number(tp) in numbers}
         self._give_up(numbers, routes)
-        new = {tp: route for tp, route in routes.items() if tp not in self._task(tp).routes}
+        new = {tp: route for tp, route in routes.items() if self._is_new(tp, route)}
         if not new:
+            self.refused = {}
             return
         needed = frozenset(tp.topic for tp in new)
         self.refused = await ensure_targets(
@@ -63,12 +67,27 @@ class Partitions:
         )
         for topic, reason in self.refused.items():
             log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
-        offsets = await self._starting_offsets([tp for tp in new if tp.topic not in self.refused])
-        await self._begin_indexes(new, offsets)
-        for tp, offset in offsets.items():
-            self._task(tp).add(new[tp], offset)
-        if offsets:
-            self._ports.reader.seek(offsets)
+        await self._begin({tp: route for tp, route in new.items() if tp.topic not in self.refused})
+
+    def _is_new(self, tp: TopicPartition, route: Route) -> bool:
+        """Tell whether a partition is not carried yet, or is another one than before: its topic was created anew."""
+        carried = self._task(tp).routes.get(tp)
+        return carried is None or carried.topic_id != route.topic_id
+
+    async def _begin(self, routes: Mapping[TopicPartition, Route]) -> None:
+        tasks = {tp: self._task(tp) for tp in routes}
+        self._ports.reader.drop([tp for tp in routes if tp in tasks[tp].routes])
+        found = await self.beginnings.find(routes, tasks)
+        await self._begin_indexes(routes, found)
+        for tp, beginning in found.items():
+            async with tasks[tp].turn:
+                tasks[tp].add(routes[tp], beginning.offset)
+                if not beginning.settled:
+                    tasks[tp].advance(tp, beginning.offset)
+        for tp in routes.keys() - found.keys():
+            tasks[tp].remove([tp])
+        if found:
+            self._ports.reader.seek({tp: beginning.offset for tp, beginning in found.items()})
 
     def _give_up(self, numbers: frozenset[int], routes: Mapping[TopicPartition, Route]) -> None:
         for number in numbers:
@@ -78,38 +97,35 @@ class Partitions:
             task.remove(gone)
 
     async def _begin_indexes(
-        self, routes: Mapping[TopicPartition, Route], offsets: Mapping[TopicPartition, int]
+        self, routes: Mapping[TopicPartition, Route], found: Mapping[TopicPartition, Beginning]
     ) -> None:
         """Have the offset index begin where the first copy comes to lie, before there is one."""
-        begun = {tp: offset for tp, offset in offsets.items() if self._task(tp).begins_index(routes[tp])}
+        begun = {tp: b.offset for tp, b in found.items() if b.anew or self._task(tp).begins_index(routes[tp])}
         ends = await self._ports.target_admin.high_watermarks(routes[tp].target for tp in begun)
         by_task: dict[Task, dict[TopicPartition, tuple[int, int]]] = {}
         for tp, offset in begun.items():
             by_task.setdefault(self._task(tp), {})[tp] = (offset, ends[routes[tp].target])
         await asyncio.gather(*(task.begin_indexes(starts) for task, starts in by_task.items()))
 
-    async def _starting_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        stored = {tp: self._task(tp).stored.get(tp) for tp in partitions}
-        unknown = [tp for tp, position in stored.items() if position is None]
-        starts = await self._ports.source_admin.log_starts(unknown)
-        return {tp: starts[tp] if position is None else position.offset for tp, position in stored.items()}
-
     async def out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Go on from the first record that a source still has, after saying which are gone."""
-        starts = await self._ports.source_admin.log_starts(positions)
+        """Go on from the first record that a source still has, or hold the partition, after saying what is gone."""
+        topics = await self._ports.source_admin.describe({tp.topic for tp in positions})
         for tp, position in positions.items():
             task = self.share.tasks.get(self._number(tp))
-            if task is None or not await _written_up_to(task, tp, position):
+            if task is None or tp.topic not in topics or not await _written_up_to(task, tp, position):
                 continue
-            start = starts[tp]
-            gone = f"offsets {position} to {start - 1} are gone" if start > position else "the partition ends before it"
-            log.error(
-                "%s: %s-%d: position %d is not on the source: %s; going on at %d",
-                *(self._config.name, *tp, position, gone, start),
-            )
-            async with task.turn:
-                task.advance(tp, start)
-            self._ports.reader.seek({tp: start})
+            topic_id = topics[tp.topic].topic_id
+            loss = await self.beginnings.out_of_range(tp, task, topic_id)
+            if loss is None:
+                self._ports.reader.seek({tp: position})
+            elif not self.beginnings.report(tp, loss):
+                self._ports.reader.drop([tp])
+                task.remove([tp])
+            else:
+                async with task.turn:
+                    task.routes[tp] = replace(task.routes[tp], topic_id=topic_id)
+                    task.advance(tp, loss.resume)
+                self._ports.reader.seek({tp: loss.resume})
 
     def _number(self, tp: TopicPartition) -> int:
         return task_of(*tp, self._config.tasks)

@@ -99,6 +99,8 @@ class Pipeline:
         """Fence the tasks of a former number of tasks; refuse while workers with another number are at work."""
         stored = await self._ports.read_positions(range(POSITION_SLOTS), decided=False)
         tasks = self.config.tasks
+        if not stored:
+            self.partitions.beginnings.first_run(self.partitions.catalog)
         former = {position.tasks for position in stored.values()} - {tasks}
         if not former:
             return

@@ -222,6 +222,9 @@ class SimulatedAdmin:
             self._world.targets.setdefault(wish.name, wish.partitions)
         return {}
 
+    async def alter_settings(self, changes: Iterable[Any]) -> dict[str, str]:
+        return {}
+
     async def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str]:
         self._world.targets |= counts
         return {}
@@ -233,6 +236,11 @@ class SimulatedAdmin:
     async def log_starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         await self._process.call()
         return dict.fromkeys(partitions, 0)
+
+    async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        await self._process.call()
+        world = self._world
+        return {tp: len(world.source[tp] if tp in world.source else world.target.get(tp, ())) for tp in partitions}
 
     async def group_members(self, group: str) -> int:
         await self._process.call()
