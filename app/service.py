@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import pages, plan_command
+from app import failover_commands, pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.runtime.channel import BatchChannel
@@ -90,6 +90,7 @@ def create_app() -> Replicator:
     )
     app.settings, app.refusal = settings, refusal
     plan_command.register(app, settings)
+    failover_commands.register(app, settings)
     if settings is not None:
         _wire(app, settings)
     return app

@@ -46,6 +46,11 @@ class Follower:
         self._learn = learn
         self._said = ""
 
+    @property
+    def place(self) -> str:
+        """Name the topic and its cluster."""
+        return f"{self.topic} on {self._admin.alias}"
+
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:

@@ -22,20 +22,27 @@ class Knowledge:
     translator: Translator
     checkpoints: Checkpoints
     followers: tuple[Follower, ...]
+    source_follower: Follower
+
+    @property
+    def target_complete(self) -> bool:
+        """Whether every topic of the target was read to its end."""
+        return all(follower.loaded for follower in self.followers)
 
     @property
     def complete(self) -> bool:
         """Whether every topic was read to its end."""
-        return all(follower.loaded for follower in self.followers)
+        return self.target_complete and self.source_follower.loaded
 
     @property
     def missing(self) -> str:
         """Name the topics that are not read to their ends."""
-        return ", ".join(follower.topic for follower in self.followers if not follower.loaded)
+        followers = (*self.followers, self.source_follower)
+        return ", ".join(follower.place for follower in followers if not follower.loaded)
 
     async def keep(self) -> None:
         """Read until cancelled."""
-        await asyncio.gather(*(follower.run() for follower in self.followers))
+        await asyncio.gather(*(follower.run() for follower in (*self.followers, self.source_follower)))
 
 
 def knowledge(config: FlowConfig, settings: Settings, source: Admin, target: Admin) -> Knowledge:
@@ -51,6 +58,6 @@ def knowledge(config: FlowConfig, settings: Settings, source: Admin, target: Adm
             Follower(*here, RUNS_TOPIC, runs.learn),
             Follower(*here, rules.naming.syncs_topic, syncs.learn),
             Follower(*here, rules.naming.checkpoints_topic, checkpoints.learn),
-            Follower(*there, RUNS_TOPIC, home_runs.learn),
         ),
+        source_follower=Follower(*there, RUNS_TOPIC, home_runs.learn),
     )

@@ -82,7 +82,7 @@ class Broker:
         settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()), encoding="utf-8")
         if not (self.directory / "data" / "meta.properties").exists():
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._run("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)).wait(60)
+            self._run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(settings)).wait(60)
         self._process = self._run("kafka.Kafka", str(settings))
         atexit.register(self.kill)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.groups import checkpoint, checkpoints, commit, committed, consume, transactions
 from tests.support.records import create_topic, numbered, produce, wait_for_count
-from tests.support.worker import Worker, write_config
+from tests.support.worker import ROOT, Worker, write_config
 
 pytestmark = pytest.mark.integration
 
@@ -148,3 +153,45 @@ def test_a_group_that_reads_copies_is_led_back_to_the_originals(clusters, unique
         found = worker.wait(lambda: checkpoint(addresses[a], b, group, topic), 30, "checkpoint of the original")
         # before the 18th record lie, on its original side, the end of a transaction and an aborted one: 3 offsets
         assert (found.upstream, found.downstream) == (17, 20)
+
+
+def command(flow: Any, *arguments: str) -> tuple[int, Any]:
+    """Run `faust -A app …` as an operator does; return the exit code and the JSON it prints."""
+    faust = Path(sys.executable).parent / "faust"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KRABKA_")}
+    done = subprocess.run(
+        [str(faust), "-A", "app", *arguments, "--json"],
+        cwd=ROOT,
+        env=environment | {"KRABKA_REPLICATOR_CONFIG": str(flow.config)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_commands_translate_and_move_a_group_without_a_worker_and_without_the_source(scene, make_broker, unique):
+    source = make_broker()
+    source.start()
+    source.wait_ready()
+    topic, group = f"by-hand-{unique}", f"g-{unique}"
+    flow = scene([topic], source=source.bootstrap, more=FAST)
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(100))
+    worker = flow.start()
+    wait_for_count(flow.target, flow.remote(topic), 100)
+    commit(flow.source, group, topic, {0: 50})
+    settled(worker, flow, group, flow.remote(topic), 50)
+    assert worker.stop() == 0
+
+    code, shown = command(flow, "translate", group)
+    (row,) = shown["flows"][0]["partitions"]
+    assert code == 0
+    assert (row["source_offset"], row["target_offset"], row["exact"], row["lag_on_target"]) == (50, 50, True, 50)
+    assert committed(flow.target, group) == {}
+    source.stop()
+    code, moved = command(flow, "failover", group, "--apply")
+    assert (code, moved["flows"][0]["basis"], moved["flows"][0]["applied"]) == (0, "checkpoints", True)
+    assert committed(flow.target, group) == {(flow.remote(topic), 0): 50}
+    assert [int(v) for v in consume(flow.target, group, flow.remote(topic), 60)] == list(range(50, 100))
