@@ -69,15 +69,18 @@ def commit(bootstrap: str, group: str, topic: str, offsets: dict[int, int], meta
         time.sleep(0.2)
 
 
-def checkpoints(bootstrap: str, source: str) -> list[Checkpoint]:
+def checkpoints(bootstrap: str, source: str, separator: str = ".") -> list[Checkpoint]:
     """Return every checkpoint of a source, in order."""
-    return [Checkpoint.decode(r.key, r.value) for r in read_all(bootstrap, f"{source}.checkpoints.internal")]
+    topic = separator.join((source, "checkpoints", "internal"))
+    return [Checkpoint.decode(r.key, r.value) for r in read_all(bootstrap, topic)]
 
 
-def checkpoint(bootstrap: str, source: str, group: str, topic: str, partition: int = 0) -> Checkpoint | None:
+def checkpoint(
+    bootstrap: str, source: str, group: str, topic: str, partition: int = 0, *, separator: str = "."
+) -> Checkpoint | None:
     """Return the newest."""
     where = (group, topic, partition)
-    found = [c for c in checkpoints(bootstrap, source) if (c.group, c.topic, c.partition) == where]
+    found = [c for c in checkpoints(bootstrap, source, separator) if (c.group, c.topic, c.partition) == where]
     return found[-1] if found else None
 
 
