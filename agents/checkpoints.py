@@ -87,7 +87,9 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         problems: set[str] = set()
         due: dict[str, Offsets] = {}
         news = []
-        for group, found in answers.items():
+        for number, (group, found) in enumerate(answers.items()):
+            if number % 100 == 0:
+                await asyncio.sleep(0)  # data is carried by the same loop
             due[group] = {}
             for answer, committed_there in found:
                 kept = clamped(answer, ends)

@@ -206,7 +206,7 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
 
     def stretches(self) -> list[Stretch]:
         """Return where the records were on the source."""
-        ends = [before for _, before in self._begun[1:]] + [self.record_count()]
+        ends = [*(before for _, before in self._begun), self.record_count()][1:]
         return [(offset, before, end - before) for (offset, before), end in zip(self._begun, ends, strict=True)]
 
     @property

@@ -16,8 +16,8 @@ from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
 from app.kafka.admin import Admin
 
-#: Look-ups under way at once; a broker answers a request for one group at a time.
-AT_ONCE = 250
+#: Look-ups under way at once. Their answers are worked through in one go, while the data waits.
+AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
