@@ -47,7 +47,8 @@ def replicator(flow: FlowService) -> Agent:
                             if route.filter_origins
                             else None
                         )
-                        for batch in merge(run, origin, transactional=task.writer.transactional, keep=keep):
+                        transactional, limit = task.writer.transactional, route.max_batch
+                        for batch in merge(run, origin, transactional=transactional, keep=keep, limit=limit):
                             await task.write(route, batch)
                         task.advance(tp, run[-1].next_offset)
                     except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit

@@ -11,6 +11,7 @@
         ├── TopicNotCreated      a topic of ours is refused by the target
         ├── TaskFenced           another worker owns the task now
         └── TaskFailed           the task is made anew from its last commit
+            └── RecordsRefused   as TaskFailed, but one partition, which the target refuses, is held
 
 Errors carry fields; `str()` is one sentence that says what happened, where, and what to do.
 """
@@ -140,3 +141,15 @@ class TaskFailed(TransientError):
 
     def __str__(self) -> str:
         return f"{self.flow}: task {self.task} cannot write to the target: {self.reason}"
+
+
+class RecordsRefused(TaskFailed):
+    """The target refuses records of one partition; `remedy` is what an operator can change. The others go on."""
+
+    def __init__(self, *, flow: str, task: int, topic: str, partition: int, reason: str, remedy: str) -> None:
+        super().__init__(flow=flow, task=task, reason=reason)
+        self.args = (flow, task, topic, partition, reason, remedy)
+        self.topic, self.partition, self.remedy = topic, partition, remedy
+
+    def __str__(self) -> str:
+        return f"the target refuses records for {self.topic}-{self.partition}: {self.reason}; {self.remedy}"

@@ -70,7 +70,11 @@ def _held(pipeline: Pipeline | None) -> dict[str, str]:
     """Topics and partitions that the flow would carry but cannot, with the reason."""
     if pipeline is None:
         return {}
-    lost = {f"{tp.topic}-{tp.partition}": loss.reason for tp, loss in pipeline.partitions.beginnings.held.items()}
+    partitions = {
+        **{tp: loss.reason for tp, loss in pipeline.partitions.beginnings.held.items()},
+        **pipeline.share.refusals.reasons,
+    }
+    lost = {f"{tp.topic}-{tp.partition}": reason for tp, reason in partitions.items()}
     return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused, **lost}
 
 

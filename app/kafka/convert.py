@@ -23,12 +23,13 @@ Keep = Callable[[Sequence[Header]], bool]
 
 
 def merge(
-    run: Sequence[SourceBatch], origin: Header, *, transactional: bool, keep: Keep | None
+    run: Sequence[SourceBatch], origin: Header, *, transactional: bool, keep: Keep | None, limit: int = MAX_BATCH_BYTES
 ) -> Iterator[TargetBatch]:
     """Yield the records of consecutive source batches of one partition as few target batches.
 
     A target batch has one codec, that of its source batches. `keep` tells from a record's headers whether it may be
-    copied (the loop guard of names that do not tell an origin); None copies all.
+    copied (the loop guard of names that do not tell an origin); None copies all. `limit` is the size in bytes that a
+    batch of more than one record may have.
     """
     target: TargetBatch | None = None
     for source in run:
@@ -43,7 +44,9 @@ def merge(
         rejected = True
         while rejected:
             if target is None:
-                target = TargetBatch(_capacity(run, source, origin), source.codec, transactional=transactional)
+                target = TargetBatch(
+                    min(limit, _capacity(run, source, origin)), source.codec, transactional=transactional
+                )
             first = target.fill(records, source.start, origin)
             rejected = first is not None
             if rejected:
@@ -64,3 +67,8 @@ def _capacity(run: Sequence[SourceBatch], source: SourceBatch, origin: Header) -
     records = run[-1].next_offset - source.start
     fetched = source.fetched_bytes * (EXPANSION if source.codec else 1)
     return min(MAX_BATCH_BYTES, BATCH_OVERHEAD + fetched + records * grown)
+
+
+def batch_limit(max_message_bytes: int) -> int:
+    """Return how large batches may be filled for a topic with this `max.message.bytes`, with room as above."""
+    return max(BATCH_OVERHEAD, min(MAX_BATCH_BYTES, max_message_bytes * 19 // 20))

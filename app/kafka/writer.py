@@ -21,9 +21,10 @@ from aiokafka.structs import TopicPartition as ClientPartition
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
-from app.errors import TaskFailed, TaskFenced
+from app.errors import RecordsRefused, TaskFailed, TaskFenced
 from app.kafka.batches import BATCH_OVERHEAD, SafeProducer, TargetBatch
 from app.kafka.clients import aiokafka_options
+from app.kafka.refusals import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class TargetWriter:
         self._room = asyncio.Event()
         self._room.set()
         self.failure: BaseException | None = None
+        self._failed_at: TopicPartition | None = None
         self._closed = False
 
     def _producer_options(self) -> dict[str, Any]:
@@ -112,10 +114,12 @@ class TargetWriter:
         if self._bytes_in_flight >= self._runtime.max_in_flight_bytes:
             self._room.clear()
         records = batch.record_count()
-        future.add_done_callback(lambda done: self._acknowledged(done, records, size))
+        future.add_done_callback(lambda done: self._acknowledged(tp, done, records, size))
         return future
 
-    def _acknowledged(self, future: asyncio.Future[RecordMetadata], records: int, size: int) -> None:
+    def _acknowledged(
+        self, tp: TopicPartition, future: asyncio.Future[RecordMetadata], records: int, size: int
+    ) -> None:
         self._in_flight.discard(future)
         self._bytes_in_flight -= size
         if self._bytes_in_flight < self._runtime.max_in_flight_bytes:
@@ -123,7 +127,7 @@ class TargetWriter:
         if future.cancelled():
             return
         if future.exception() is not None:
-            self._fail(future.exception())
+            self._fail(future.exception(), tp)
         else:
             self.records += records
             self.bytes += size
@@ -162,9 +166,9 @@ class TargetWriter:
         if self.failure is not None:
             raise self._named(self.failure)
 
-    def _fail(self, error: BaseException | None) -> None:
+    def _fail(self, error: BaseException | None, tp: TopicPartition | None = None) -> None:
         if self.failure is None and error is not None:
-            self.failure = error
+            self.failure, self._failed_at = error, tp
             if not self._closed:
                 self._on_failure(self.task, self._named(error))
         self._room.set()
@@ -172,6 +176,11 @@ class TargetWriter:
     def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
         if isinstance(error, (ProducerFenced, InvalidProducerEpoch)):
             return TaskFenced(flow=self.flow, task=self.task)
+        if error is self.failure and self._failed_at is not None and (why := refusal(error)):
+            reason, remedy = f"{why[0]} ({error})", why[1]
+            return RecordsRefused(
+                flow=self.flow, task=self.task, **self._failed_at._asdict(), reason=reason, remedy=remedy
+            )
         reason = str(error) or type(error).__name__
         return TaskFailed(flow=self.flow, task=self.task, reason=reason)
 

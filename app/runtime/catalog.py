@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.config import RuntimeConfig
 from app.core.flow_rules import FlowRules, Selected, needs_provenance, select
@@ -22,6 +22,7 @@ from app.core.topics import (
     plan_topic,
 )
 from app.kafka.admin import Admin, TopicInfo, TopicWish
+from app.kafka.convert import batch_limit
 from app.runtime.task import Route
 
 log = logging.getLogger(__name__)
@@ -139,3 +140,16 @@ async def apply(steps: Sequence[TopicStep], target: Admin, runtime: RuntimeConfi
 
 def _state(info: TopicInfo, settings: Mapping[str, Setting] | None) -> TopicState:
     return TopicState(name=info.name, partitions=info.partitions, settings=settings)
+
+
+async def with_limits(routes: Mapping[TopicPartition, Route], target: Admin) -> dict[TopicPartition, Route]:
+    """Return the routes with the sizes of batches that their target topics take."""
+    settings = await target.topic_settings({route.target.topic for route in routes.values()})
+    limits = {
+        topic: batch_limit(int(limit.value))
+        for topic, seen in settings.items()
+        if seen and (limit := seen.get("max.message.bytes")) is not None and limit.value is not None
+    }
+    return {
+        tp: replace(route, max_batch=limits.get(route.target.topic, route.max_batch)) for tp, route in routes.items()
+    }

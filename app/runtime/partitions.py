@@ -12,7 +12,7 @@ from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import task_of
 from app.runtime.beginnings import Beginning, Beginnings
-from app.runtime.catalog import Catalog, ensure_targets, survey
+from app.runtime.catalog import Catalog, ensure_targets, survey, with_limits
 from app.runtime.ports import Ports
 from app.runtime.share import Share
 from app.runtime.task import Route, Task
@@ -50,7 +50,8 @@ class Partitions:
 
     async def take_up(self, numbers: frozenset[int]) -> None:
         """Bring the partitions of these tasks in step with the catalog: topics on the target first, then reading."""
-        routes = {tp: route for tp, route in self.catalog.routes(self._rules).items() if self._number(tp) in numbers}
+        self.share.refusals.settle(self.share.tasks)
+        routes = self._routes(numbers)
         self._give_up(numbers, routes)
         new = {tp: route for tp, route in routes.items() if self._is_new(tp, route)}
         if not new:
@@ -69,6 +70,11 @@ class Partitions:
             log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
         await self._begin({tp: route for tp, route in new.items() if tp.topic not in self.refused})
 
+    def _routes(self, numbers: frozenset[int]) -> dict[TopicPartition, Route]:
+        now, refusals = asyncio.get_running_loop().time(), self.share.refusals
+        every = self.catalog.routes(self._rules)
+        return {tp: r for tp, r in every.items() if self._number(tp) in numbers and not refusals.holds(tp, now)}
+
     def _is_new(self, tp: TopicPartition, route: Route) -> bool:
         """Tell whether a partition is not carried yet, or is another one than before: its topic was created anew."""
         carried = self._task(tp).routes.get(tp)
@@ -78,6 +84,7 @@ class Partitions:
         tasks = {tp: self._task(tp) for tp in routes}
         self._ports.reader.drop([tp for tp in routes if tp in tasks[tp].routes])
         found = await self.beginnings.find(routes, tasks)
+        routes = await with_limits(routes, self._ports.target_admin)
         await self._begin_indexes(routes, found)
         for tp, beginning in found.items():
             async with tasks[tp].turn:

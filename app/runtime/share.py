@@ -10,8 +10,9 @@ from app.config import FlowConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.core.runs import StoredRun
 from app.core.tasks import slots_of_task, task_of
-from app.errors import ReplicatorError, TaskFenced, TransientError
+from app.errors import RecordsRefused, ReplicatorError, TaskFenced, TransientError
 from app.runtime.ports import Ports
+from app.runtime.refusals import Refusals
 from app.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Share:
         self._settled = False
         self._wanted: frozenset[int] = frozenset()
         self._change = asyncio.Event()
+        self.refusals = Refusals(config.name, runtime.topic_refresh_interval)
         self._failures: dict[int, int] = {}
         self._due: set[Task] = set()
 
@@ -143,6 +145,8 @@ class Share:
         if task.error is not None or self.tasks.get(task.number) is not task:
             return
         task.error = error
+        if isinstance(error, RecordsRefused):
+            self.refusals.note(task, error, asyncio.get_running_loop().time())
         failures = self._failures[task.number] = 1 if task.commits else self._failures.get(task.number, 0) + 1
         backoff = self.runtime.worker_build_initial_backoff * 2 ** min(failures - 1, 16)
         delay = min(backoff, self.runtime.worker_build_max_backoff)

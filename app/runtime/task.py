@@ -11,6 +11,7 @@ from app.core.formats import Position, position_key
 from app.core.records import TopicPartition
 from app.core.tasks import slot_of
 from app.kafka.batches import SourceBatch, Stretch, TargetBatch
+from app.kafka.convert import MAX_BATCH_BYTES
 from app.kafka.writer import PositionRecord, TargetWriter
 from app.runtime.ledger import Ledger
 
@@ -25,6 +26,7 @@ class Route:
     target: TopicPartition
     topic_id: str | None
     filter_origins: bool
+    max_batch: int = MAX_BATCH_BYTES
 
 
 class Task:

@@ -1,0 +1,65 @@
+"""Partitions whose records the target refuses: held, so that the others go on, and tried again at a gentle rate."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.core.records import TopicPartition
+from app.errors import RecordsRefused
+from app.runtime.task import Task
+
+log = logging.getLogger(__name__)
+
+#: The pause before the next try doubles up to this many times the first one.
+LONGEST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a partition is held at a source offset, and from when (loop time) it may be tried again."""
+
+    offset: int
+    reason: str
+    pause: float
+    until: float
+
+
+class Refusals:
+    """Which partitions of a flow are held. Each try makes the task anew, so the tries become rarer."""
+
+    def __init__(self, flow: str, interval: float) -> None:
+        self._flow = flow
+        self._interval = max(1.0, interval)
+        self._held: dict[TopicPartition, Refusal] = {}
+
+    @property
+    def reasons(self) -> Mapping[TopicPartition, str]:
+        """Partitions that are held or being tried again, with the reason."""
+        return {tp: f"held at offset {held.offset}: {held.reason}" for tp, held in self._held.items()}
+
+    def note(self, task: Task, error: RecordsRefused, now: float) -> None:
+        """Hold the partition that the target refuses."""
+        refused = TopicPartition(error.topic, error.partition)
+        for tp in [tp for tp, route in task.routes.items() if route.target == refused]:
+            offset, before = task.committed[tp], self._held.get(tp)
+            again = before is not None and before.offset == offset
+            pause = min(2 * before.pause, LONGEST * self._interval) if before and again else self._interval
+            self._held[tp] = Refusal(offset=offset, reason=str(error), pause=pause, until=now + pause)
+            if not again:
+                log.error("%s: %s-%d is held at offset %d: %s", self._flow, *tp, offset, error)
+
+    def holds(self, tp: TopicPartition, now: float) -> bool:
+        """Tell whether the partition has to be left alone now."""
+        held = self._held.get(tp)
+        return held is not None and now < held.until
+
+    def settle(self, tasks: Mapping[int, Task]) -> None:
+        """Forget the refusals that were overcome: their partitions are committed further on, or gone."""
+        for task in tasks.values():
+            for tp in task.routes:
+                held = self._held.get(tp)
+                if held is not None and task.error is None and task.committed[tp] > held.offset:
+                    del self._held[tp]
+                    log.info("%s: %s-%d goes on: the target takes its records", self._flow, *tp)
