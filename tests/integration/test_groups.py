@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.groups import checkpoint, checkpoints, commit, committed, consume, transactions
-from tests.support.records import create_topic, numbered, produce, wait_for_count
+from tests.support.records import create_topic, end_offsets, numbered, produce, wait_for_count
 from tests.support.worker import ROOT, Worker, write_config
 
 pytestmark = pytest.mark.integration
@@ -195,3 +195,63 @@ def test_commands_translate_and_move_a_group_without_a_worker_and_without_the_so
     assert (code, moved["flows"][0]["basis"], moved["flows"][0]["applied"]) == (0, "checkpoints", True)
     assert committed(flow.target, group) == {(flow.remote(topic), 0): 50}
     assert [int(v) for v in consume(flow.target, group, flow.remote(topic), 60)] == list(range(50, 100))
+
+
+def test_names_that_stay_the_same_are_the_names_in_checkpoints(scene, unique):
+    topic, group = f"same-{unique}", f"g-{unique}"
+    flow = scene([topic], naming="identity", sync={"group_offsets": True}, more=FAST)
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(10))
+    worker = flow.start()
+    wait_for_count(flow.target, topic, 10)
+    commit(flow.source, group, topic, {0: 4})
+    worker.wait(lambda: committed(flow.target, group) == {(topic, 0): 4}, 20, "written back")
+
+
+@DELIVERIES
+def test_no_offset_is_written_beyond_the_target_s_end(scene, unique, delivery):
+    topic, group = f"end-{unique}", f"g-{unique}"
+    flow = scene(
+        [topic], delivery=delivery, sync={"group_offsets": True}, more={"runtime": {"checkpoint_interval": "200ms"}}
+    )
+    create_topic(flow.source, topic)
+    worker = flow.start()
+    worker.wait_running(flow.flow)
+    worker.wait(lambda: worker.get("/status")[1]["worker"]["leader"], 30, "a leader")
+    sampled = 0
+    for start in range(0, 100_000, 5000):
+        produce(flow.source, topic, numbered(5000, start=start))
+        commit(flow.source, group, topic, {0: start + 5000})
+        if offset := committed(flow.target, group).get((flow.remote(topic), 0)):
+            assert offset <= end_offsets(flow.target, flow.remote(topic))[0]
+            sampled += 1
+    worker.wait(lambda: committed(flow.target, group).get((flow.remote(topic), 0), 0) >= 100_000, 20, "all of it")
+    assert sampled
+
+
+def test_another_worker_goes_on_with_the_index_and_the_checkpoints(scene, unique):
+    topic, group = f"taken-{unique}", f"g-{unique}"
+    flow = scene([topic], delivery="exactly-once", more=FAST)
+    create_topic(flow.source, topic, 4)
+    one = flow.start("one")
+    transactions(flow.source, topic, f"tx-{unique}", [b"%d" % n for n in range(300)], 10)
+    wait_for_count(flow.target, flow.remote(topic), 300)
+    upstream = consumed_up_to(flow, topic, group, 120)
+    before = settled(one, flow, group, flow.remote(topic), upstream)
+    two = flow.start("two")
+    two.wait(lambda: len(two.flow(flow.flow).get("tasks", {}).get("owned", ())) == 4, 30, "its share")
+    one.kill()
+    two.wait(lambda: two.get("/status")[1]["worker"]["leader"], 40, "the lead")
+    for name, count in ((f"{group}-old", 75), (f"{group}-new", 300)):
+        upstream = consumed_up_to(flow, topic, name, count)
+        settled(two, flow, name, flow.remote(topic), upstream)
+    kept = [c for c in checkpoints(flow.target, flow.source_alias) if c.group == group]
+    assert {c.downstream for c in kept} == {before.downstream}
+    copies = wait_for_count(flow.target, flow.remote(topic), 300)
+    old = checkpoint(flow.target, flow.source_alias, f"{group}-old", flow.remote(topic))
+    assert copies[74].offset < old.downstream <= copies[75].offset
+
+
+def consumed_up_to(flow: Any, topic: str, group: str, count: int) -> int:
+    assert len(consume(flow.source, group, topic, count)) == count
+    return committed(flow.source, group)[topic, 0]
