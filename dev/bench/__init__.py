@@ -1,0 +1,1 @@
+"""Measurements of a worker on two local brokers."""
