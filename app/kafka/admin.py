@@ -151,7 +151,7 @@ class Admin:
                     if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         found[resource.name] = None
                     elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+                        raise self._unavailable(error.args[0]) from error
                 else:
                     found[resource.name] = {name: setting(entry) for name, entry in entries.items()}
         return found
@@ -262,9 +262,15 @@ class Admin:
                 if cause.code() in harmless:
                     continue
                 if cause.retriable() or cause.code() in _UNREACHABLE:
-                    raise ClusterUnavailable(alias=self.alias, detail=cause.str()) from error
+                    raise self._unavailable(cause) from error
                 refusals[name] = cause.str()
         return refusals
+
+    def _unavailable(self, cause: KafkaError) -> ClusterUnavailable:
+        """Return what to raise. A client whose view of leaders is stale keeps it for admin calls: the next is fresh."""
+        if cause.code() in _STALE:
+            self._client = None
+        return ClusterUnavailable(alias=self.alias, detail=cause.str())
 
     async def _unless(self, future: Future[T], *absent: int) -> T | None:
         try:
@@ -272,19 +278,19 @@ class Admin:
         except KafkaException as error:
             if error.args[0].code() in absent:
                 return None
-            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+            raise self._unavailable(error.args[0]) from error
 
     async def _result(self, future: Future[T]) -> T:
         try:
             return await asyncio.wrap_future(future)
         except KafkaException as error:
-            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+            raise self._unavailable(error.args[0]) from error
 
     async def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
         try:
             return await asyncio.to_thread(function, *arguments, **options)
         except KafkaException as error:
-            raise ClusterUnavailable(alias=self.alias, detail=error.args[0].str()) from error
+            raise self._unavailable(error.args[0]) from error
 
     def close(self) -> None:
         """Let go of the client; its thread ends when the last reference is gone."""
@@ -294,4 +300,14 @@ class Admin:
 
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+)
+
+#: A broker was restarted or a leader moved, and librdkafka's admin calls go on with the epoch that they know.
+_STALE = frozenset(
+    (
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    )
 )

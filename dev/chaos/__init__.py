@@ -1,0 +1,1 @@
+"""Workers and brokers killed, frozen and restarted under load; afterwards every record is counted."""
