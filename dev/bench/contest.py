@@ -83,7 +83,7 @@ def worker(folder: Path, alias: str, source: Broker, target: Broker, topic: str,
     config.write_text(yaml.safe_dump({"clusters": clusters, "flows": [flow]}), encoding="utf-8")
     port = free_port()
     command = [str(Path(sys.executable).parent / "faust"), "-A", "app", "--datadir", str(folder / "data"), "worker"]
-    command += ["-l", "warning", "--web-port", str(port), "--web-bind", "127.0.0.1"]
+    command += ["-l", "warn", "--web-port", str(port), "--web-bind", "127.0.0.1"]
     with (folder / "worker.log").open("wb") as log:
         environment = os.environ | {"KRABKA_REPLICATOR_CONFIG": str(config)}
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

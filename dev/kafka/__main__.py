@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import signal
 import sys
@@ -10,6 +11,9 @@ import time
 from pathlib import Path
 
 from dev.kafka import Broker, BrokerFailed, JarsMissing, PortBusy, class_path, start_all
+
+#: Seconds that `down` waits for brokers to end in order.
+PATIENCE = 60
 
 
 def main() -> int:
@@ -34,32 +38,46 @@ def jars(_: argparse.Namespace) -> int:
 
 def up(arguments: argparse.Namespace) -> int:
     """Hold the brokers until a signal comes; they end with this process."""
-    brokers = [Broker(f"on {port}", arguments.dir / str(port), port=port) for port in arguments.ports]
-    start_all(brokers)
-    pid_file = arguments.dir / "pid"
-    pid_file.write_text(str(os.getpid()), encoding="utf-8")
-    for broker in brokers:
-        print(f"kafka: {broker.bootstrap} is up, log {broker.log_path}", flush=True)
+    arguments.dir.mkdir(parents=True, exist_ok=True)
+    with (arguments.dir / "pid").open("a", encoding="utf-8") as pid_file:
+        try:
+            fcntl.flock(pid_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"kafka: brokers already run in {arguments.dir}; end them with down", file=sys.stderr)
+            return 1
+        pid_file.truncate(0)
+        pid_file.write(str(os.getpid()))
+        pid_file.flush()
+        return _hold([Broker(f"on {port}", arguments.dir / str(port), port=port) for port in arguments.ports])
+
+
+def _hold(brokers: list[Broker]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
+        start_all(brokers)
+        for broker in brokers:
+            print(f"kafka: {broker.bootstrap} is up, log {broker.log_path}", flush=True)
         signal.pause()
     except KeyboardInterrupt:
         print("kafka: stopping")
     finally:
         for broker in brokers:
             broker.stop()
-        pid_file.unlink(missing_ok=True)
     return 0
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Tell `up` to end."""
+    """Tell `up` to end; exit code 1 when it does not."""
     pid = _pid(arguments.dir)
     if pid is None:
         print("kafka: nothing runs")
         return 0
     os.kill(pid, signal.SIGTERM)
-    while _pid(arguments.dir) is not None:
+    deadline = time.monotonic() + PATIENCE
+    while _pid(arguments.dir) == pid:
+        if time.monotonic() > deadline:
+            print(f"kafka: process {pid} did not end within {PATIENCE} s", file=sys.stderr)
+            return 1
         time.sleep(0.1)
     print("kafka: stopped")
     return 0
@@ -73,12 +91,16 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def _pid(folder: Path) -> int | None:
+    """Return who holds the brokers. The lock tells, not the number: a dead holder's may belong to a stranger by now."""
     try:
-        pid = int((folder / "pid").read_text(encoding="utf-8"))
-        os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):
+        with (folder / "pid").open(encoding="utf-8") as pid_file:
+            try:
+                fcntl.flock(pid_file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(pid_file.read())
+    except (FileNotFoundError, ValueError):
         return None
-    return pid
+    return None
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import atexit
 import base64
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -19,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from dev.kafka.jars import class_path, java
 from dev.kafka.ports import free_port, require_free
+from dev.kafka.process import spawn
 
 #: Small heap, quick start: these brokers live for minutes.
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -45,7 +45,7 @@ PROPERTIES = {
 
 
 class BrokerFailed(Exception):
-    """A broker did not start; the message ends with its last log lines."""
+    """A broker did not start; the message ends with the last lines of its log, without Java's stack traces."""
 
 
 class Broker:
@@ -61,6 +61,7 @@ class Broker:
         self._controller_port = 0
         self._properties = dict(properties or {})
         self._process: subprocess.Popen[bytes] | None = None
+        self._formatting: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -72,19 +73,41 @@ class Broker:
         """The process id while the broker runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def start(self) -> None:
-        """Start the process; `wait_ready` tells when it serves. Raises `PortBusy`."""
+    def prepare(self) -> None:
+        """Begin to format the data folder where it is new; `start` does it too. Raises `PortBusy`."""
         self.port = self.port or free_port()
         self._controller_port = self._controller_port or free_port()
         require_free(self.port, f"broker {self.name}")
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = self.directory / "server.properties"
-        settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()), encoding="utf-8")
-        if not (self.directory / "data" / "meta.properties").exists():
+        settings = "".join(f"{key}={value}\n" for key, value in self._settings().items())
+        self._settings_path.write_text(settings, encoding="utf-8")
+        if self._formatting is None and not (self.directory / "data" / "meta.properties").exists():
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(settings)).wait(60)
-        self._process = self._run("kafka.Kafka", str(settings))
+            tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}")
+            self._formatting = self._run(*tool, "-c", str(self._settings_path))
+
+    def start(self) -> None:
+        """Start the process; `wait_ready` tells when it serves. Raises `PortBusy`, and `BrokerFailed` for settings."""
+        self.prepare()
+        self._finish_format()
+        self._process = self._run("kafka.Kafka", str(self._settings_path))
         atexit.register(self.kill)
+
+    def _finish_format(self, timeout: float = 60) -> None:
+        formatting, self._formatting = self._formatting, None
+        if formatting is None:
+            return
+        try:
+            code = formatting.wait(timeout)
+        except subprocess.TimeoutExpired:
+            formatting.kill()
+            code = formatting.wait(10)
+        if code != 0:
+            raise BrokerFailed(f"broker {self.name}: the data folder could not be formatted:\n{self._last_lines()}")
+
+    @property
+    def _settings_path(self) -> Path:
+        return self.directory / "server.properties"
 
     def _settings(self) -> dict[str, str]:
         controller = f"127.0.0.1:{self._controller_port}"
@@ -96,15 +119,7 @@ class Broker:
         return PROPERTIES | own | self._properties
 
     def _run(self, *command: str) -> subprocess.Popen[bytes]:
-        with self.log_path.open("ab") as log:
-            return subprocess.Popen(
-                [java(), *JVM, "-cp", class_path(), *command],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-            )
+        return spawn([java(), *JVM, "-cp", class_path(), *command], self.log_path)
 
     def wait_ready(self, timeout: float = 60) -> None:
         """Return when the broker answers clients. Raises `BrokerFailed`."""
@@ -113,18 +128,22 @@ class Broker:
         while time.monotonic() < deadline:
             if self.pid is None:
                 raise BrokerFailed(f"broker {self.name} ended at its start:\n{self._last_lines()}")
-            try:
+            with suppress(KafkaException):
                 if client.list_topics(timeout=1).brokers:
                     return
-            except KafkaException:
-                time.sleep(0.1)
+            time.sleep(0.1)
         raise BrokerFailed(f"broker {self.name} does not answer after {timeout:g} s:\n{self._last_lines()}")
 
     def _last_lines(self) -> str:
-        return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join([line for line in lines if not line.startswith("\tat ")][-15:])
 
     def stop(self, timeout: float = 20) -> None:
         """End the broker in order; kill it when it takes too long."""
+        if self._formatting is not None:
+            self._formatting.kill()
+            self._formatting.wait(10)
+            self._formatting = None
         if self._process is None:
             return
         self._signal(signal.SIGCONT)
@@ -163,11 +182,8 @@ def start_all(brokers: Iterable[Broker]) -> None:
     """Start brokers side by side and wait for all."""
     started = list(brokers)
     for broker in started:
+        broker.prepare()
+    for broker in started:
         broker.start()
     for broker in started:
         broker.wait_ready()
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to end the broker when its parent is gone, however that ended (PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

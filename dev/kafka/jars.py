@@ -7,6 +7,7 @@ development extra. `KAFKA_HOME` (an unpacked Kafka) is used instead when it is s
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -54,12 +55,24 @@ def class_path() -> str:
 def _environment() -> Path:
     key = hashlib.sha256("+".join(COORDINATES).encode()).hexdigest()[:16]
     known = CACHE / f"kafka-{key}.path"
-    if known.exists() and _complete(folder := Path(known.read_text(encoding="utf-8"))):
+    if folder := _read(known):
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    folder = _download()
-    known.write_text(str(folder), encoding="utf-8")
+    with (CACHE / "lock").open("w") as lock:
+        # Who waited for another process's download finds it done.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder := _read(known):
+            return folder
+        folder = _download()
+        known.write_text(str(folder), encoding="utf-8")
     return folder
+
+
+def _read(known: Path) -> Path | None:
+    if not known.exists():
+        return None
+    folder = Path(known.read_text(encoding="utf-8"))
+    return folder if _complete(folder) else None
 
 
 def _complete(folder: Path) -> bool:
@@ -67,6 +80,8 @@ def _complete(folder: Path) -> bool:
 
 
 def _download() -> Path:
+    if not _jgo().exists():
+        raise JarsMissing("Kafka's jars could not be downloaded (jgo is not installed); install the extra [dev]")
     said = ""
     for attempt in range(TRIES):
         if attempt:
@@ -78,9 +93,13 @@ def _download() -> Path:
     raise JarsMissing(f"Kafka's jars could not be downloaded ({said}); {hint}")
 
 
+def _jgo() -> Path:
+    return Path(sys.executable).parent / "jgo"
+
+
 def _resolve() -> tuple[Path | None, str]:
     command = [
-        str(Path(sys.executable).parent / "jgo"),
+        str(_jgo()),
         "--class-path-only",
         "info",
         "classpath",
@@ -90,10 +109,7 @@ def _resolve() -> tuple[Path | None, str]:
     errors = CACHE / "jgo.log"
     print("kafka: downloading the jars (about 60 MB, once)", flush=True)
     with errors.open("w", encoding="utf-8") as log:
-        try:
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
-        except FileNotFoundError:
-            return None, "jgo is not installed: install the extra [dev]"
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             listed = _watch(process, errors)
         except subprocess.TimeoutExpired:
