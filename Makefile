@@ -11,7 +11,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed; name one: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(RUN) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed; name one: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(RUN) || { echo "venv: creating $(VENV)"; $(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: install it with your system's packages"; exit 1; }; }
 	@echo "venv: installing the replicator and what it needs"
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt

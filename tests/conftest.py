@@ -12,7 +12,7 @@ import pytest
 from dev.kafka import Broker, start_all
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clusters:
     """Two clusters of one broker each, shared by the session: a test names its topics, groups and aliases afresh."""
 
