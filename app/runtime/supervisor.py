@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,10 @@ from app.runtime.target import TargetService
 log = logging.getLogger(__name__)
 
 LOOK_INTERVAL = 2.0
+
+#: A client that hangs in a thread of its own must not keep a worker alive that was told to end. What is not committed
+#: by then is read again by the next owner.
+STOP_SECONDS = 8.5
 LOOK_TIMEOUT = 1.5
 
 
@@ -45,6 +51,9 @@ class Supervisor(Service):  # type: ignore[misc]
 
     async def on_stop(self) -> None:
         """Stop flows and targets side by side: each drains, and together they have the time of one."""
+        last_resort = threading.Timer(STOP_SECONDS, os._exit, (1,))
+        last_resort.daemon = True  # an orderly end comes first
+        last_resort.start()
         if self._watch is not None:
             self._watch.cancel()
         services: list[Service] = [*self.flows.values(), *self.targets.values()]
