@@ -54,7 +54,14 @@ class Traffic(threading.Thread):
         self._random = random.Random(7)
         self._producers = {
             topic.codec: Producer(
-                {"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": topic.codec, "log_level": 0}
+                {
+                    "bootstrap.servers": bootstrap,
+                    # A repeat of ours would look like one of the replicator's.
+                    "enable.idempotence": True,
+                    "linger.ms": 20,
+                    "compression.type": topic.codec,
+                    "log_level": 0,
+                }
             )
             for topic in TOPICS
         }
