@@ -1,1 +1,1 @@
-"""Measurements of a worker on two local brokers."""
+"""Measurements side by side: this replicator, MirrorMaker 2 and the floor of the clients, on two local brokers."""
