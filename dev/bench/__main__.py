@@ -11,6 +11,8 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from dev.bench.cases import FULL, QUICK
 from dev.bench.failures import BenchFailed
 from dev.bench.keep import keep
@@ -29,7 +31,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="krabka-bench-") as folder:
             bench.run(Path(folder))
-    except (BenchFailed, BrokerFailed, JarsMissing) as error:
+    except (BenchFailed, BrokerFailed, JarsMissing, KafkaException) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

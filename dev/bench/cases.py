@@ -49,23 +49,23 @@ class Plan:
 
 
 QUICK = Plan(
-    cases=(Case(size=100, records=1_500_000), Case(size=1000, records=250_000)),
+    cases=(Case(size=100, records=1_200_000), Case(size=1000, records=200_000)),
     runs=1,
     limit=30,
-    budget=215,
+    budget=200,
     warm_up=3,
     measured=6,
 )
 
 FULL = Plan(
     cases=(
-        Case(size=100, records=3_000_000, tuned_more=True),
-        Case(size=1000, records=500_000, tuned_more=True),
-        Case(size=10_000, records=60_000),
-        Case(size=1000, records=500_000, codec="lz4"),
-        Case(size=1000, records=500_000, codec="zstd"),
-        Case(size=1000, records=500_000, partitions=100),
-        Case(size=100, records=2_000_000, batch=4096),
+        Case(size=100, records=2_000_000, tuned_more=True),
+        Case(size=1000, records=300_000, tuned_more=True),
+        Case(size=10_000, records=40_000),
+        Case(size=1000, records=300_000, codec="lz4"),
+        Case(size=1000, records=300_000, codec="zstd"),
+        Case(size=1000, records=300_000, partitions=100),
+        Case(size=100, records=1_000_000, batch=4096),
     ),
     runs=3,
     limit=60,

@@ -15,10 +15,7 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.memory_records import _MemoryRecordsPy
 
-from app.kafka.batches import BatchConsumer, BatchRecords, SafeProducer, rebind
-
-#: Bytes on their way to the target.
-IN_FLIGHT = 16 << 20
+from app.kafka.batches import BatchConsumer, BatchRecords, SafeProducer, SourceBatch, rebind
 
 
 class RawBatch:
@@ -68,13 +65,13 @@ class Passed(BatchBuilder):  # type: ignore[misc]
     """A batch that is built already."""
 
     def __init__(self, batch: RawBatch) -> None:
-        self._buffer = bytes(batch.raw)
+        self._buffer = bytes(8) + batch.raw[8:]  # a producer's batches begin at offset 0, outside of the checksum
         self._relative_offset = batch.next_offset - batch.base_offset
         self._closed = True
 
 
 async def main(source: str, topic: str, target: str, remote_topic: str) -> None:
-    """Copy until the process is killed."""
+    """Copy until the process is killed. Raises what the target refuses a batch for."""
     consumer = RawConsumer(
         bootstrap_servers=source,
         enable_auto_commit=False,
@@ -86,17 +83,21 @@ async def main(source: str, topic: str, target: str, remote_topic: str) -> None:
     await consumer.start()
     await producer.start()
     consumer.assign([TopicPartition(topic, partition) for partition in await producer.partitions_for(remote_topic)])
-    in_flight: set[asyncio.Future[Any]] = set()
+    sent: list[list[asyncio.Future[Any]]] = []
     while True:
         fetched = await consumer.getmany(timeout_ms=500)
-        for tp, batches in fetched.items():
-            for found in batches:
-                if found.batch is not None:
-                    sent = await producer.send_batch(Passed(found.batch), remote_topic, partition=tp.partition)
-                    in_flight.add(sent)
-                    sent.add_done_callback(in_flight.discard)
-        if len(in_flight) * 65536 > IN_FLIGHT:
-            await asyncio.wait(set(in_flight), return_when=asyncio.FIRST_COMPLETED)
+        before = [future for futures in sent for future in futures]
+        # aiokafka keeps one batch of a partition waiting, so the partitions go side by side.
+        parts = (_pass_on(producer, remote_topic, tp.partition, batches) for tp, batches in fetched.items())
+        sent = await asyncio.gather(*parts)
+        await asyncio.gather(*before)
+
+
+async def _pass_on(
+    producer: SafeProducer, topic: str, partition: int, batches: list[SourceBatch]
+) -> list[asyncio.Future[Any]]:
+    found = [batch.batch for batch in batches if batch.batch is not None]
+    return [await producer.send_batch(Passed(batch), topic, partition=partition) for batch in found]
 
 
 if __name__ == "__main__":

@@ -55,13 +55,15 @@ def _values(size: int) -> list[bytes]:
 
 def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Create a topic."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(20)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Delete a topic, so that copies do not fill the disk."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # the answer comes only while the client lives
+    admin = AdminClient(
+        {"bootstrap.servers": bootstrap, "log_level": 0}
+    )  # the answer comes only while the client lives
     admin.delete_topics([topic])[topic].result(20)
 
 
