@@ -56,12 +56,7 @@ def test_it_ends_by_itself_when_every_record_is_compared(tmp_path):
 )
 def test_nothing_is_left_behind_however_it_ends(tmp_path, ending, seconds, code):
     with demo(tmp_path, DEMO_SECONDS=seconds) as (running, ports):
-        assert running.stdout is not None
-        for line in running.stdout:
-            if "running" in line:
-                break
-        else:
-            raise AssertionError((tmp_path / ".demo" / "worker.log").read_text(encoding="utf-8"))
+        wait_until_running(running)
         assert listening(ports) == ports
         running.send_signal(ending)
         said = running.communicate(timeout=60)[0]
@@ -193,6 +188,18 @@ def demo(folder: Path, **environment: str) -> Iterator[tuple[subprocess.Popen[st
             yield running, [int(variables[name]) for name in names]
         finally:
             running.kill()
+
+
+def wait_until_running(running: subprocess.Popen[str]) -> None:
+    """Read what the demonstration says, a line a second, until records flow."""
+    said: list[str] = []
+    assert running.stdout is not None
+    for line in running.stdout:
+        said.append(line)
+        if line.endswith("  running\n"):
+            return
+        assert len(said) < 60, "".join(said)
+    raise AssertionError("".join(said))
 
 
 def listening(ports: list[int]) -> list[int]:
