@@ -1,6 +1,7 @@
 """`make bench`: this replicator beside MirrorMaker 2 on the same backlogs; QUICK=1 for a run of less than four minutes.
 
 Prints what it finds and keeps it in docs/benchmarks.md and docs/benchmarks.svg; BENCH_RECORD=0 leaves those alone.
+BENCH_RUNS sets how often each contestant copies each backlog.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -27,7 +29,10 @@ def main() -> int:
     os.chdir(ROOT)  # contestants are started as modules
     for name in [name for name in os.environ if name.startswith("KRABKA_")]:
         del os.environ[name]
-    bench = Bench(QUICK if os.environ.get("QUICK") == "1" else FULL)
+    plan = QUICK if os.environ.get("QUICK") == "1" else FULL
+    if runs := os.environ.get("BENCH_RUNS"):
+        plan = replace(plan, runs=int(runs))
+    bench = Bench(plan)
     try:
         with tempfile.TemporaryDirectory(prefix="krabka-bench-") as folder:
             bench.run(Path(folder))
