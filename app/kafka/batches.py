@@ -8,6 +8,7 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 
 from __future__ import annotations
 
+import asyncio
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -147,11 +148,26 @@ class NoCreateClient(AIOKafkaClient):  # type: ignore[misc]
         MetadataRequest=lambda topics: MetadataRequest(topics, allow_auto_topic_creation=False),
     )
 
+    async def _wait_on_metadata(self, topic: str) -> Any:
+        """Return the topic's partitions, and keep track of it from now on.
+
+        aiokafka tracks a topic only if it was unknown when first asked for. One known from the first look at all topics
+        is forgotten with the next update, and a batch that waits for its leader then waits for ever.
+        """
+        self.add_topic(topic)
+        return await super()._wait_on_metadata(topic)
+
 
 class SafeConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     """aiokafka's consumer of records, which never creates a topic by asking for it."""
 
     __init__ = rebind(AIOKafkaConsumer.__init__, AIOKafkaClient=NoCreateClient)
+
+    async def stop(self) -> None:
+        """End the consumer, also right after its start."""
+        # aiokafka cancels its tasks and awaits them; one that never began cannot swallow that and cancels us.
+        await asyncio.sleep(0)
+        await super().stop()
 
 
 class BatchConsumer(SafeConsumer):

@@ -74,6 +74,10 @@ class FlowService(Service):  # type: ignore[misc]
                 await self.pipeline.run()
             except ReplicatorError as error:
                 self._failed(str(error))
+            except asyncio.CancelledError:
+                if self.flow_state == "draining":
+                    raise
+                self._failed("a client cancelled the work that was waiting for it")  # nobody asked us to end
             except Exception as error:  # a defect of ours or of a client; the flow is built anew all the same
                 log.exception("%s: unexpected failure", self.label)
                 self._failed(repr(error))

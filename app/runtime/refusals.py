@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.core.records import TopicPartition
 from app.errors import RecordsRefused
 from app.runtime.task import Task
 
 log = logging.getLogger(__name__)
+
+#: Seconds; a task that is made anew needs some of them before its other partitions flow.
+SHORTEST = 3.0
 
 #: The pause before the next try doubles up to this many times the first one.
 LONGEST = 8
@@ -31,7 +34,7 @@ class Refusals:
 
     def __init__(self, flow: str, interval: float) -> None:
         self._flow = flow
-        self._interval = max(1.0, interval)
+        self._interval = max(SHORTEST, interval)
         self._held: dict[TopicPartition, Refusal] = {}
 
     @property
@@ -39,16 +42,28 @@ class Refusals:
         """Partitions that are held or being tried again, with the reason."""
         return {tp: f"held at offset {held.offset}: {held.reason}" for tp, held in self._held.items()}
 
-    def note(self, task: Task, error: RecordsRefused, now: float) -> None:
-        """Hold the partition that the target refuses."""
+    def note(self, task: Task, error: RecordsRefused, now: float) -> bool:
+        """Hold the partition that the target refuses; tell whether it is one of the task's."""
         refused = TopicPartition(error.topic, error.partition)
-        for tp in [tp for tp, route in task.routes.items() if route.target == refused]:
+        found = [tp for tp, route in task.routes.items() if route.target == refused]
+        for tp in found:
             offset, before = task.committed[tp], self._held.get(tp)
             again = before is not None and before.offset == offset
             pause = min(2 * before.pause, LONGEST * self._interval) if before and again else self._interval
             self._held[tp] = Refusal(offset=offset, reason=str(error), pause=pause, until=now + pause)
             if not again:
                 log.error("%s: %s-%d is held at offset %d: %s", self._flow, *tp, offset, error)
+        self._give_others_time(now)
+        return bool(found)
+
+    def _give_others_time(self, now: float) -> None:
+        """Leave all held partitions alone for a while after any refusal.
+
+        A refusal throws away what the task wrote beside it. If held partitions were tried in turn, one or the other
+        would always spoil it, and records that nobody refuses would never get through.
+        """
+        for tp, held in self._held.items():
+            self._held[tp] = replace(held, until=max(held.until, now + self._interval))
 
     def holds(self, tp: TopicPartition, now: float) -> bool:
         """Tell whether the partition has to be left alone now."""

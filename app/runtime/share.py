@@ -145,9 +145,12 @@ class Share:
         if task.error is not None or self.tasks.get(task.number) is not task:
             return
         task.error = error
-        if isinstance(error, RecordsRefused):
-            self.refusals.note(task, error, asyncio.get_running_loop().time())
-        failures = self._failures[task.number] = 1 if task.commits else self._failures.get(task.number, 0) + 1
+        now = asyncio.get_running_loop().time()
+        # A held partition paces its own tries. Were the task made anew as rarely, several holds would run out before it
+        # is back, and records that nobody refuses would wait for ever.
+        held = isinstance(error, RecordsRefused) and self.refusals.note(task, error, now)
+        failures = 1 if task.commits or held else self._failures.get(task.number, 0) + 1
+        self._failures[task.number] = failures
         backoff = self.runtime.worker_build_initial_backoff * 2 ** min(failures - 1, 16)
         delay = min(backoff, self.runtime.worker_build_max_backoff)
         unexpected = None if isinstance(error, ReplicatorError) else error

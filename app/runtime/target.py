@@ -85,8 +85,10 @@ class TargetService(Service):  # type: ignore[misc]
                 await topic_sync.ensure_topic(self.alias, self.settings)
                 await checkpoints.ensure_topics(self.alias, self.settings)
                 await self._run()
-            except asyncio.CancelledError:
-                raise
+            except asyncio.CancelledError as error:
+                if self.should_stop:
+                    raise
+                self._report(error)  # nobody asked us to end
             except Exception as error:  # noqa: BLE001 - whatever Faust's side meets, it is tried again
                 self._report(error)
             finally:

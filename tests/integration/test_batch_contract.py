@@ -8,7 +8,7 @@ import pytest
 from aiokafka.structs import TopicPartition as ClientPartition
 from confluent_kafka import Producer
 
-from app.kafka.batches import BatchConsumer, SafeProducer, SourceBatch, TargetBatch
+from app.kafka.batches import BatchConsumer, SafeConsumer, SafeProducer, SourceBatch, TargetBatch
 from tests.support.records import create_topic, end_offsets, produce, read_all, topics
 
 pytestmark = pytest.mark.integration
@@ -131,3 +131,26 @@ async def test_asking_for_a_topic_does_not_create_it(make_broker):
         await producer.send_batch(batch, "never-made", partition=0)
     await producer.stop()
     assert "never-made" not in topics(broker.bootstrap)
+
+
+@pytest.mark.parametrize("kind", [SafeConsumer, BatchConsumer])
+async def test_a_consumer_may_be_stopped_right_after_its_start(clusters, kind):
+    consumer = kind(bootstrap_servers=clusters.source.bootstrap)
+    await consumer.start()
+    await consumer.stop()
+
+
+async def test_a_topic_that_was_known_already_is_not_forgotten_when_another_one_is_added(clusters, unique):
+    bootstrap, known, added = clusters.source.bootstrap, f"known-{unique}", f"added-{unique}"
+    create_topic(bootstrap, known)
+    producer = SafeProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    try:
+        await producer.client.force_metadata_update()  # tracks no topic yet, so it looks at all
+        assert await producer.partitions_for(known) == {0}
+        create_topic(bootstrap, added)
+        assert await producer.partitions_for(added) == {0}
+        await producer.client.force_metadata_update()
+        assert producer.client.cluster.leader_for_partition(ClientPartition(known, 0)) == 1
+    finally:
+        await producer.stop()

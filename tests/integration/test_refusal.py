@@ -13,7 +13,6 @@ from tests.support.records import create_topic, numbered, produce, read_all, wai
 
 pytestmark = pytest.mark.integration
 
-NOW = int(time.time() * 1000)
 Bad = Callable[[], dict[str, Any]]
 
 
@@ -46,8 +45,9 @@ def test_a_refused_record_holds_its_partition_alone(scene, unique, delivery, con
     create_topic(flow.source, topic, 2)
     create_topic(flow.source, other)
     create_topic(flow.target, flow.remote(topic), 2, **{name.replace(".", "_"): refusing})
-    small = {"key": b"k", "value": b"1", "partition": 0, "timestamp": NOW}
-    produce(flow.source, topic, [small, {"key": b"k", "partition": 0, "timestamp": NOW, **record}, small])
+    now = int(time.time() * 1000)
+    small = {"key": b"k", "value": b"1", "partition": 0, "timestamp": now}
+    produce(flow.source, topic, [small, {"key": b"k", "partition": 0, "timestamp": now, **record}, small])
     produce(flow.source, topic, [{**small, "partition": 1, "value": b"%d" % n} for n in range(3)])
     produce(flow.source, other, numbered(5))
     worker = flow.start()
@@ -75,6 +75,19 @@ def test_a_refused_record_holds_its_partition_alone(scene, unique, delivery, con
     assert copied[-3:] == expected
     if delivery == "exactly-once":
         assert copied == expected
+
+
+def test_several_refused_partitions_of_a_task_do_not_starve_the_others(scene, unique):
+    topic, other = f"many-{unique}", f"many-{unique}-other"
+    flow = scene([f"many-{unique}*"], delivery="exactly-once", tasks=1, sync={"topic_configs": False})
+    create_topic(flow.source, topic, 4)
+    create_topic(flow.source, other)
+    create_topic(flow.target, flow.remote(topic), 4, message_timestamp_before_max_ms="60000")
+    produce(flow.source, topic, [{"value": b"old", "timestamp": 1000, "partition": n} for n in range(4)])
+    produce(flow.source, other, numbered(5))
+    worker = flow.start()
+    assert len(wait_for_count(flow.target, flow.remote(other), 5)) == 5
+    worker.wait(lambda: len(worker.flow(flow.flow).get("held", ())) == 4, what="all four held")
 
 
 def test_the_limits_follow_the_topic_s_own(scene, unique):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from dev.kafka import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,13 +32,6 @@ def write_config(folder: Path, clusters: Mapping[str, Any], flows: list[dict[str
     path = folder / "replicator.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return path
-
-
-def free_port() -> int:
-    """Return a port nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Worker:
