@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -111,7 +112,7 @@ def test_settings_that_must_not_be_kept_in_step_stay(scene, unique):
     flow.start()
     wait_for_count(flow.target, flow.remote(topic), 1)
     alter(flow.source, topic, retention_ms="6000000")
-    assert plan(flow)["steps"] == []
+    assert [step for step in plan(flow)["steps"] if step["topic"] == topic] == []
     time.sleep(3)
     assert settings(flow.target, flow.remote(topic)) == {"retention.ms": "5000000"}
 
@@ -129,7 +130,7 @@ def test_names_that_the_target_refuses_hold_that_topic_alone(scene, unique):
         produce(flow.source, topic, numbered(5))
 
     before = plan(flow)
-    assert {step["topic"] for step in before["steps"]} == {fits, ok}
+    assert {step["topic"] for step in before["steps"] if unique in step["topic"]} == {fits, ok}
     assert [(r["topic"], "collides" in r["reason"]) for r in before["refused"]] == [(clash, True)]
     assert "249" in before["left"][long]
     assert topics(flow.target).keys() & {flow.remote(fits), flow.remote(ok)} == set()
@@ -162,8 +163,10 @@ def test_three_hundred_topics_flow_within_a_minute(scene, unique):
     flow = scene([f"many-{unique}-*"])
     names = [f"many-{unique}-{number}" for number in range(300)]
     result(flow.source, lambda client: client.create_topics([NewTopic(name, 1, 1) for name in names]))
+    producer = Producer({"bootstrap.servers": flow.source})
     for name in names:
-        produce(flow.source, name, numbered(1))
+        producer.produce(name, b"0")
+    assert producer.flush(30) == 0
     begun = time.monotonic()
     worker, _ = flow.start("one"), flow.start("two")
 
