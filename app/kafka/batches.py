@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.producer.sender import AddPartitionsToTxnHandler, Sender
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
@@ -176,10 +177,24 @@ class BatchConsumer(SafeConsumer):
     start = rebind(AIOKafkaConsumer.start, Fetcher=BatchFetcher)
 
 
-class SafeProducer(AIOKafkaProducer):  # type: ignore[misc]
-    """aiokafka's producer, which never creates a topic by asking for it."""
+class _QuickToJoin(AddPartitionsToTxnHandler):  # type: ignore[misc]
+    """Asks sooner whether the last transaction is over.
 
-    __init__ = rebind(AIOKafkaProducer.__init__, AIOKafkaClient=NoCreateClient)
+    The broker needs about a millisecond for that; aiokafka waits 20 ms, which a quarter of small transactions met.
+    Measured at 200 records/s, six pairs of runs: p50 21 ms with 20 ms, 5.6 ms with 3 ms, at the same CPU.
+    """
+
+    handle_response = rebind(AddPartitionsToTxnHandler.handle_response, BACKOFF_OVERRIDE=0.003)
+
+
+class _Sender(Sender):  # type: ignore[misc]
+    _do_add_partitions_to_txn = rebind(Sender._do_add_partitions_to_txn, AddPartitionsToTxnHandler=_QuickToJoin)
+
+
+class SafeProducer(AIOKafkaProducer):  # type: ignore[misc]
+    """aiokafka's producer, which never creates a topic by asking for it, and is quick between transactions."""
+
+    __init__ = rebind(AIOKafkaProducer.__init__, AIOKafkaClient=NoCreateClient, Sender=_Sender)
 
 
 class TargetBatch(BatchBuilder):  # type: ignore[misc]
