@@ -23,6 +23,7 @@ from agents.replicate import replicator
 from app import failover_commands, pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
+from app.observer import Observer
 from app.runtime.channel import BatchChannel
 from app.runtime.flow import FlowService
 from app.runtime.supervisor import Supervisor
@@ -57,6 +58,9 @@ class Replicator(faust.App):  # type: ignore[misc]
     replication: Supervisor | None = None
     refusal: ConfigurationError | None = None
 
+    def _new_web(self) -> pages.Pages:
+        return pages.Pages(self)
+
     async def on_start(self) -> None:
         """Without a consumer there is nothing to attach topics to."""
         self.finalize()
@@ -87,6 +91,9 @@ def create_app() -> Replicator:
         autodiscover=False,
         Worker=_Worker,
         web_host="127.0.0.1",
+        web_stats_enabled=False,
+        web_router_enabled=settings is not None and settings.web.faust_pages,
+        web_tables_enabled=settings is not None and settings.web.faust_pages,
     )
     app.settings, app.refusal = settings, refusal
     plan_command.register(app, settings)
@@ -107,7 +114,9 @@ def _wire(app: Replicator, settings: Settings) -> None:
         flows.append(flow)
     app.replication = Supervisor(settings, flows, Path(app.conf.datadir))
     app.service(app.replication)
-    pages.register(app, app.replication)
+    observer = Observer(app.replication)
+    app.service(observer)
+    pages.register(app, app.replication, observer)
 
 
 app = create_app()

@@ -4,39 +4,58 @@ from __future__ import annotations
 
 import os
 import socket
+import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from app.core.records import TopicPartition
+from app.events import Event
+from app.observer import worst
+from app.progress import Progress, progress
 from app.runtime.flow import FlowService
 from app.runtime.pipeline import Pipeline
 from app.runtime.supervisor import Supervisor
-from app.runtime.task import Task
 from app.version import VERSION
 
+STARTED = time.time()
 
-def status(supervisor: Supervisor) -> dict[str, Any]:
+
+def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, Any]:
     """Return the status document. It asks no cluster: everything was learnt before."""
+    clusters = supervisor.settings.clusters
     return {
         "worker": {
             "version": VERSION,
             "host": socket.gethostname(),
             "pid": os.getpid(),
+            "started": STARTED,
+            "now": time.time(),
             "leader": sorted(alias for alias, target in supervisor.targets.items() if target.leader),
+            "control": supervisor.settings.web.token is not None,
         },
         "clusters": {
-            alias: {"reachable": reachable, "cluster_id": supervisor.cluster_ids[alias]}
+            alias: {
+                "reachable": reachable,
+                "cluster_id": supervisor.cluster_ids[alias],
+                "region": clusters[alias].region,
+                "zones": list(clusters[alias].zones),
+            }
             for alias, reachable in supervisor.reachable.items()
         },
+        "targets": {
+            alias: {"leader": target.leader, "problem": target.problem()}
+            for alias, target in supervisor.targets.items()
+        },
         "flows": {name: _flow(flow) for name, flow in supervisor.flows.items()},
+        "events": [asdict(event) for event in events],
     }
 
 
 def problems(supervisor: Supervisor) -> list[str]:
-    """Return why this worker is not healthy; empty when every flow runs and leader work can be done."""
+    """Return why this worker is not healthy; empty when every flow runs, or is paused, and leader work can be done."""
     found = []
     for name, flow in supervisor.flows.items():
-        if flow.flow_state != "running":
+        if flow.flow_state not in ("running", "paused"):
             found.append(f"{name}: {flow.flow_state}" + (f": {flow.error}" if flow.error else ""))
         elif flow.pipeline is not None and not flow.pipeline.share.joined:
             found.append(f"{name}: waits for its share of the tasks")
@@ -44,29 +63,38 @@ def problems(supervisor: Supervisor) -> list[str]:
 
 
 def _flow(flow: FlowService) -> dict[str, Any]:
-    pipeline = flow.pipeline
-    tasks = pipeline.share.tasks if pipeline else {}
-    partitions = [
-        _partition(pipeline, task, tp) for task in tasks.values() for tp in task.routes if pipeline is not None
-    ]
-    partitions.sort(key=lambda row: (row["topic"], row["partition"]))
-    records, size = pipeline.share.carried() if pipeline else (0, 0)
+    pipeline, now = flow.pipeline, time.time()
+    rows = sorted(progress(flow), key=lambda row: row.source)
+    records, size = flow.totals()
+    counters = flow.counters
     return {
+        "source": flow.config.source,
+        "target": flow.config.target,
         "state": flow.flow_state,
         "delivery": flow.config.delivery,
         "error": flow.error,
-        "tasks": {"owned": sorted(tasks), "total": flow.config.tasks},
-        "lag": sum(row["lag"] for row in partitions),
-        "records": flow.carried[0] + records,
-        "bytes": flow.carried[1] + size,
-        "partitions": partitions,
-        "held": _held(pipeline),
+        "tasks": {"owned": sorted(pipeline.share.tasks) if pipeline else [], "total": flow.config.tasks},
+        "lag": sum(row.lag for row in rows),
+        "lag_seconds": _rounded(worst(counters, rows, now)),
+        "records": records,
+        "bytes": size,
+        "counts": {
+            "commits": counters.commits,
+            "rebalances": counters.rebalances,
+            "fenced": counters.fenced,
+            "refusals": counters.refusals,
+            "task_failures": counters.task_failures,
+            "flow_failures": counters.flow_failures,
+            "losses": dict(counters.losses),
+        },
+        "partitions": [_partition(flow, row, now) for row in rows],
+        "held": held(pipeline),
         "losses": [asdict(loss) for loss in pipeline.partitions.beginnings.losses] if pipeline else [],
         "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
     }
 
 
-def _held(pipeline: Pipeline | None) -> dict[str, str]:
+def held(pipeline: Pipeline | None) -> dict[str, str]:
     """Topics and partitions that the flow would carry but cannot, with the reason."""
     if pipeline is None:
         return {}
@@ -78,19 +106,22 @@ def _held(pipeline: Pipeline | None) -> dict[str, str]:
     return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused, **lost}
 
 
-def _partition(pipeline: Pipeline, task: Task, tp: TopicPartition) -> dict[str, Any]:
-    position = task.committed[tp]
-    end = pipeline.reader.end(tp)
-    readable = max(position, end.readable) if end else position
+def _partition(flow: FlowService, progress: Progress, now: float) -> dict[str, Any]:
+    carried = flow.counters.of(progress.source)
     row: dict[str, Any] = {
-        "topic": tp.topic,
-        "partition": tp.partition,
-        "remote_topic": task.routes[tp].target.topic,
-        "task": task.number,
-        "position": position,
-        "end_offset": readable,
-        "lag": readable - position,
+        "topic": progress.source.topic,
+        "partition": progress.source.partition,
+        "remote_topic": progress.remote_topic,
+        "task": progress.task,
+        "position": progress.position,
+        "end_offset": progress.end,
+        "lag": progress.lag,
+        "lag_seconds": _rounded(carried.lag_seconds(progress.lag, now)),
+        "records": carried.records,
+        "bytes": carried.bytes,
     }
-    if end and end.written > end.readable and position >= end.readable:
-        row["held"] = f"held at offset {position} by an open transaction"
-    return row
+    return row | {"held": progress.waits} if progress.waits else row
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

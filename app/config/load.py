@@ -50,8 +50,9 @@ def _checked(
 ) -> tuple[Settings | None, list[Problem]]:
     hidden = [key for key in document if key in Settings.model_fields and key not in Settings.file_keys()]
     problems = [Problem("", unknown_key(key, Settings)) for key in hidden]
-    if "clusters" in document:  # only in what is said of clusters may secrets stand
-        document = document | {"clusters": references.resolve(document["clusters"], "clusters")}
+    for section in ("clusters", "web"):  # only here may secrets stand
+        if section in document:
+            document = document | {section: references.resolve(document[section], section)}
     problems += references.problems
     variables, unknown = _variables(environ)
     problems += unknown

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from app.config.base import Count, Model, Names, Switch
 from app.config.runtime import RuntimeConfig
 from app.config.sync import Start, SyncConfig
+from app.config.web import WebConfig
 from app.core.naming import Naming, RenameMap, RenameTemplate, collides
 from app.core.naming import problems as illegal
 from app.core.residency import Policy
@@ -231,6 +232,7 @@ class Settings(Model):
     flows: tuple[FlowConfig, ...] = Field(description="what is replicated")
     policies: tuple[PolicyConfig, ...] = Field((), description="residency")
     runtime: RuntimeConfig = Field(RuntimeConfig(), description="timings and limits")
+    web: WebConfig = Field(WebConfig(), description="the pages of a worker")
     only_targets: tuple[str, ...] = Field((), exclude=True, description="from KRABKA_REPLICATOR_CLUSTERS")
     group_instance_id: str | None = Field(None, exclude=True, description="from KRABKA_REPLICATOR_GROUP_INSTANCE_ID")
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from app.config import base, models, sync
+from app.config import base, models, sync, web
 from app.config.load import DEFAULT_FILE, PREFIX
 from app.config.runtime import WITHOUT_EFFECT, RuntimeConfig
 
@@ -34,6 +34,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("flows[].sync", sync.SyncConfig),
     ("policies[]", models.PolicyConfig),
     ("policies[].residency", models.Residency),
+    ("web", web.WebConfig),
     ("runtime", RuntimeConfig),
 )
 _VALIDATORS: dict[Any, str] = {
@@ -56,9 +57,9 @@ The file is named by `{PREFIX}CONFIG`; without it, `{DEFAULT_FILE}` in the worki
 
 - A duration is a number with a unit: `500ms`, `5s`, `2m`, `1h`, `1d`. A size is a number of bytes, or one with a unit:
   `64KiB`, `100MiB`, `50MB`.
-- In everything below `clusters`, `${{NAME}}` stands for an environment variable and `${{file:/path}}` for what a file
-  holds, without line ends at its end. `$${{` stands for `${{`; any other `$` is itself. What cannot be resolved is
-  refused.
+- In everything below `clusters` and `web`, `${{NAME}}` stands for an environment variable and `${{file:/path}}` for
+  what a file holds, without line ends at its end. `$${{` stands for `${{`; any other `$` is itself. What cannot be
+  resolved is refused.
 - An unknown key, a key given twice, an unknown alias, two flows with one name and two topics that a map gives one name
   are refused. All problems are reported at once, by their place in the file; no value that may be secret is shown.
 - Every setting of `runtime` may be given by the environment, in capitals behind `{PREFIX}`, for example

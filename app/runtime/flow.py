@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Iterable, Sequence
@@ -16,10 +17,12 @@ from app.core.records import TopicPartition
 from app.errors import FatalError, ReplicatorError
 from app.kafka.batches import SourceBatch
 from app.runtime.channel import BatchChannel
+from app.runtime.counters import FlowCounters
 from app.runtime.pipeline import Pipeline
 from app.runtime.ports import kafka_ports
 from app.runtime.rules import flow_rules
 from app.runtime.task import Task
+from tables.controls import Control, stored_controls
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +48,10 @@ class FlowService(Service):  # type: ignore[misc]
         self.error: str | None = None
         self.pipeline: Pipeline | None = None
         self.carried = (0, 0)
+        self.counters = FlowCounters()
+        self.control: Control | None = None
+        self._resumed = asyncio.Event()
+        self._asked = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -68,10 +75,11 @@ class FlowService(Service):  # type: ignore[misc]
         runtime = self.settings.runtime
         while True:
             try:
+                await self._learn_control()
                 self.pipeline = await self._build()
-                self.flow_state, self.error = "running", None
-                log.info("%s: running", self.label)
-                await self.pipeline.run()
+                self.flow_state, self.error = "paused" if self.paused else "running", None
+                log.info("%s: %s", self.label, self.flow_state)
+                await self._run(self.pipeline)
             except ReplicatorError as error:
                 self._failed(str(error))
             except asyncio.CancelledError:
@@ -83,7 +91,29 @@ class FlowService(Service):  # type: ignore[misc]
                 self._failed(repr(error))
             finally:
                 await self._close()
-            await asyncio.sleep(runtime.supervisor_interval)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), runtime.supervisor_interval)
+            self._asked.clear()
+
+    async def _learn_control(self) -> None:
+        """Know what operators want before the first record is read. Raises `ReplicatorError`."""
+        if self.control is None:
+            found = await stored_controls(self.config.target, self.settings)
+            self.control = self.control or found.get(self.config.name) or Control()
+            self._apply(self.control)
+
+    async def _run(self, pipeline: Pipeline) -> None:
+        """Work until something fails, or a restart is asked for."""
+        jobs = [asyncio.create_task(pipeline.run()), asyncio.create_task(self._asked.wait())]
+        try:
+            done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            for job in done:
+                job.result()
+            self.flow_state = "starting"
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
 
     async def _build(self) -> Pipeline:
         runtime = self.settings.runtime
@@ -110,9 +140,14 @@ class FlowService(Service):  # type: ignore[misc]
 
     def _new_pipeline(self) -> Pipeline:
         ports = kafka_ports(self.config, self.settings)
-        return Pipeline(self.config, self.settings.runtime, self.rules, ports, self.channel.deliver_batches)
+        return Pipeline(self.config, self.settings.runtime, self.rules, ports, self._deliver)
+
+    async def _deliver(self, batches: Sequence[SourceBatch]) -> None:
+        await self._resumed.wait()
+        await self.channel.deliver_batches(batches)
 
     def _failed(self, reason: str) -> None:
+        self.counters.flow_failures += 1
         if self.flow_state != "failed" or reason != self.error:
             interval = self.settings.runtime.supervisor_interval
             log.error("%s: failed, built again every %g s: %s", self.label, interval, reason)
@@ -124,6 +159,41 @@ class FlowService(Service):  # type: ignore[misc]
             await pipeline.close(drain=True)
             records, size = pipeline.share.carried()
             self.carried = (self.carried[0] + records, self.carried[1] + size)
+
+    # -- for operators ------------------------------------------------------------------------------------------------
+
+    @property
+    def paused(self) -> bool:
+        """Whether operators want nothing to be read."""
+        return self.control is not None and self.control.paused
+
+    def obey(self, control: Control) -> None:
+        """Do what operators want now, as far as it is not done yet.
+
+        Paused: reading stops, what is written already is committed, and the tasks stay with this worker.
+        """
+        before, self.control = self.control, control
+        if before is None or before == control:
+            return
+        self._apply(control)
+        if control.paused != before.paused:
+            log.warning("%s: %s", self.label, "paused on request" if control.paused else "goes on on request")
+        if control.restart != before.restart:
+            log.warning("%s: built anew on request", self.label)
+            self._asked.set()
+
+    def _apply(self, control: Control) -> None:
+        if control.paused:
+            self._resumed.clear()
+        else:
+            self._resumed.set()
+        if self.flow_state in ("running", "paused"):
+            self.flow_state = "paused" if control.paused else "running"
+
+    def totals(self) -> tuple[int, int]:
+        """Return records and bytes that the target acknowledged since the worker started."""
+        records, size = self.pipeline.share.carried() if self.pipeline else (0, 0)
+        return self.carried[0] + records, self.carried[1] + size
 
     # -- for the agent ------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from app.errors import ReplicatorError, SameCluster
 from app.kafka.admin import Admin
 from app.runtime.flow import FlowService
 from app.runtime.target import TargetService
+from tables.controls import Control
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Supervisor(Service):  # type: ignore[misc]
         super().__init__(**options)
         self.settings = settings
         self.flows = {flow.config.name: flow for flow in flows}
-        self.targets = {alias: TargetService(alias, settings, datadir) for alias in settings.targets}
+        self.targets = {alias: TargetService(alias, settings, datadir, self._obey) for alias in settings.targets}
         aliases = {alias for flow in self.flows.values() for alias in (flow.config.source, flow.config.target)}
         self.cluster_ids: dict[str, str | None] = dict.fromkeys(sorted(aliases))
         self.reachable: dict[str, bool] = dict.fromkeys(sorted(aliases), False)
@@ -58,6 +59,11 @@ class Supervisor(Service):  # type: ignore[misc]
             self._watch.cancel()
         services: list[Service] = [*self.flows.values(), *self.targets.values()]
         await asyncio.gather(*(service.stop() for service in services))
+
+    def _obey(self, controls: Mapping[str, Control]) -> None:
+        for name, control in controls.items():
+            if name in self.flows:
+                self.flows[name].obey(control)
 
     async def _keep_looking(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from typing import Any
 import faust
 from mode import Service
 
-from agents import checkpoints, heartbeats
+from agents import checkpoints, controls, heartbeats
 from agents import topics as topic_sync
 from app.config import ClusterConfig, Settings
 from app.errors import ReplicatorError
@@ -33,8 +33,9 @@ class TargetService(Service):  # type: ignore[misc]
     by a fresh one every `supervisor_interval`.
     """
 
-    def __init__(self, alias: str, settings: Settings, datadir: Path, **options: Any) -> None:
+    def __init__(self, alias: str, settings: Settings, datadir: Path, obey: controls.Obey, **options: Any) -> None:
         super().__init__(**options)
+        self._obey = obey
         self.alias = alias
         self.settings = settings
         self.error: str | None = None
@@ -84,6 +85,7 @@ class TargetService(Service):  # type: ignore[misc]
                 await heartbeats.ensure_topic(self.alias, self.settings)
                 await topic_sync.ensure_topic(self.alias, self.settings)
                 await checkpoints.ensure_topics(self.alias, self.settings)
+                await controls.ensure_topic(self.alias, self.settings)
                 await self._run()
             except asyncio.CancelledError as error:
                 if self.should_stop:
@@ -135,6 +137,7 @@ class TargetService(Service):  # type: ignore[misc]
         heartbeats.register(app, self.alias, self.settings)
         topic_sync.register(app, self.alias, self.settings)
         checkpoints.register(app, self.alias, self.settings)
+        controls.register(app, self.alias, self._obey)
         return app
 
     def _unassigned(self, *_: Any, **__: Any) -> None:

@@ -34,7 +34,7 @@ def test_all_problems_at_once(refused: Refused, base: str) -> None:
         (FLOW, FLOW + ", task: 1", "flows[0]: unknown key 'task', did you mean 'tasks'?"),
         (FLOW, FLOW + ", topics: {exlude: [a]}", "flows[0].topics: unknown key 'exlude', did you mean 'exclude'?"),
         ("flows:", "only_targets: [a]\nflows:",
-         "unknown key 'only_targets', known are clusters, flows, policies, runtime"),
+         "unknown key 'only_targets', known are clusters, flows, policies, runtime, web"),
         ("zones:", "security: {passwort: x}, zones:",
          "clusters.us-east.security: unknown key 'passwort', did you mean 'password'?"),
     ],

@@ -1,0 +1,72 @@
+"""What operators want of each flow: paused or not, and the last restart asked for.
+
+The changelog of a Faust GlobalTable on the flow's target. It has one record per flow, written without transactions:
+on a changelog that ends in a transaction marker, Faust's recovery waits for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.config import Settings
+from app.kafka.admin import Admin
+from app.kafka.positions import read_to_end
+
+log = logging.getLogger(__name__)
+
+TABLE = "controls"
+
+
+def controls_topic(target: str) -> str:
+    """Return the name that Faust gives the table's changelog in the target's app."""
+    return f"krabka-replicator-{target}-{TABLE}-changelog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """The wish for one flow; `restart` names the last restart asked for, and a new name asks for another."""
+
+    paused: bool = False
+    restart: str = ""
+
+    def value(self) -> bytes:
+        """Return the bytes of a record's value."""
+        return json.dumps({"paused": self.paused, "restart": self.restart}).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> Control:
+        """Read a value. Raises ValueError for bytes that are none."""
+        document = json.loads(value)
+        if not isinstance(document, dict) or not isinstance(document.get("paused"), bool):
+            raise ValueError(f"not a flow's control: {value[:80]!r}")  # noqa: TRY004 - as for bytes that are no JSON
+        return cls(paused=document["paused"], restart=str(document.get("restart", "")))
+
+
+def controls_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[str, Control]:
+    """Return the last wish for each flow; a tombstone takes one away, and what is malformed is left out."""
+    found: dict[str, Control] = {}
+    for key, value in records:
+        name = (key or b"").decode(errors="replace")
+        try:
+            if value is None:
+                found.pop(name, None)
+            else:
+                found[name] = Control.decode(value)
+        except ValueError as error:
+            log.warning("flow %s: a control record is left out: %s", name, error)
+    return found
+
+
+async def stored_controls(target: str, settings: Settings) -> dict[str, Control]:
+    """Read the changelog to its end, without Faust. Raises `ReplicatorError`."""
+    cluster, topic = settings.clusters[target], controls_topic(target)
+    admin = Admin(target, cluster, settings.runtime)
+    try:
+        if topic not in await admin.describe([topic]):
+            return {}
+        return controls_of(await read_to_end(admin, cluster, settings.runtime, topic, [0], decided=False))
+    finally:
+        admin.close()
