@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import failover_commands, pages, plan_command
+from app import commands, failover_commands, pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.observer import Observer
@@ -96,6 +96,7 @@ def create_app() -> Replicator:
         web_tables_enabled=settings is not None and settings.web.faust_pages,
     )
     app.settings, app.refusal = settings, refusal
+    commands.register(app, settings)
     plan_command.register(app, settings)
     failover_commands.register(app, settings)
     if settings is not None:

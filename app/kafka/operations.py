@@ -1,0 +1,40 @@
+"""What we may do on a cluster, as its brokers tell it. Without an authorizer that is everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaException, TopicCollection
+
+from app.errors import ClusterUnavailable
+from app.kafka.admin import DESCRIBE_CHUNK, Admin
+
+
+async def cluster_operations(admin: Admin, timeout: float) -> frozenset[str]:
+    """Return the names of the operations on the cluster itself, such as CREATE. Raises `ClusterUnavailable`."""
+    future = admin.client.describe_cluster(include_authorized_operations=True, request_timeout=timeout)
+    try:
+        described = await asyncio.wrap_future(future)
+    except KafkaException as error:
+        raise ClusterUnavailable(alias=admin.alias, detail=error.args[0].str()) from error
+    return frozenset(operation.name for operation in described.authorized_operations or ())
+
+
+async def topic_operations(admin: Admin, names: Iterable[str], timeout: float) -> dict[str, frozenset[str]]:
+    """Return the operations on those of the topics that exist and that we may see."""
+    wanted = list(names)
+    found: dict[str, frozenset[str]] = {}
+    for start in range(0, len(wanted), DESCRIBE_CHUNK):
+        futures = admin.client.describe_topics(
+            TopicCollection(wanted[start : start + DESCRIBE_CHUNK]),
+            include_authorized_operations=True,
+            request_timeout=timeout,
+        )
+        for name, future in futures.items():
+            try:
+                described = await asyncio.wrap_future(future)
+            except KafkaException:
+                continue
+            found[name] = frozenset(operation.name for operation in described.authorized_operations or ())
+    return found
