@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import faust
 
@@ -17,9 +18,6 @@ from tables.controls import TABLE, Control, controls_of, controls_topic, stored_
 
 Action = Literal["pause", "resume", "restart"]
 Obey = Callable[[Mapping[str, Control]], None]
-
-#: Seconds between two looks at the table.
-INTERVAL = 0.5
 
 
 async def ensure_topic(target: str, settings: Settings) -> None:
@@ -38,27 +36,35 @@ async def ensure_topic(target: str, settings: Settings) -> None:
 
 
 def register(app: faust.App, target: str, obey: Obey) -> None:
-    """Give the Faust app of a target the table, and a timer that hands it on."""
+    """Give the Faust app of a target the table; what comes in is handed on at once.
+
+    Every worker follows the changelog of a GlobalTable as a standby. The table itself is not asked: in memory, Faust
+    drops a standby's keys at every rebalance and fills it a thousand records late.
+    """
+
+    async def follow(event: Any) -> None:
+        obey(controls_of([(event.message.key, event.message.value)]))
+
     table = app.GlobalTable(
         TABLE,
         partitions=1,
         recovery_buffer_size=1,
         use_partitioner=True,
-        schema=faust.Schema(key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"),
+        key_type=bytes,
+        value_type=bytes,
+        on_changelog_event=follow,
         help="What operators want of each flow.",
     )
-
-    @app.timer(interval=INTERVAL, name=f"controls of {target}")
-    async def follow() -> None:
-        """Hand on what operators want."""
-        obey(controls_of(table.items()))
+    # Else JSON is expected, and one record that is none would end the recovery, heartbeats and all.
+    table.key_serializer = table.value_serializer = "raw"
 
 
 def changed(control: Control, action: Action) -> Control:
-    """Return the wish after an action."""
+    """Return the wish after an action, newer than the one before."""
+    at = max(time.time(), control.at + 0.001)
     if action == "restart":
-        return replace(control, restart=uuid.uuid4().hex)
-    return replace(control, paused=action == "pause")
+        return replace(control, at=at, restart=uuid.uuid4().hex)
+    return replace(control, at=at, paused=action == "pause")
 
 
 async def order(flow: FlowConfig, settings: Settings, action: Action) -> Control:

@@ -27,14 +27,15 @@ def controls_topic(target: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The wish for one flow; `restart` names the last restart asked for, and a new name asks for another."""
+    """The wish for one flow, given at `at` (seconds of the wall clock); a new name in `restart` asks for one."""
 
     paused: bool = False
     restart: str = ""
+    at: float = 0.0
 
     def value(self) -> bytes:
         """Return the bytes of a record's value."""
-        return json.dumps({"paused": self.paused, "restart": self.restart}).encode()
+        return json.dumps({"paused": self.paused, "restart": self.restart, "at": self.at}).encode()
 
     @classmethod
     def decode(cls, value: bytes) -> Control:
@@ -42,7 +43,9 @@ class Control:
         document = json.loads(value)
         if not isinstance(document, dict) or not isinstance(document.get("paused"), bool):
             raise ValueError(f"not a flow's control: {value[:80]!r}")  # noqa: TRY004 - as for bytes that are no JSON
-        return cls(paused=document["paused"], restart=str(document.get("restart", "")))
+        return cls(
+            paused=document["paused"], restart=str(document.get("restart", "")), at=float(document.get("at", 0.0))
+        )
 
 
 def controls_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[str, Control]:

@@ -170,11 +170,13 @@ class FlowService(Service):  # type: ignore[misc]
     def obey(self, control: Control) -> None:
         """Do what operators want now, as far as it is not done yet.
 
+        A worker that joins sees former wishes pass by; only a newer one than is known counts.
         Paused: reading stops, what is written already is committed, and the tasks stay with this worker.
         """
-        before, self.control = self.control, control
-        if before is None or before == control:
+        before = self.control
+        if before is None or control.at <= before.at:
             return
+        self.control = control
         self._apply(control)
         if control.paused != before.paused:
             log.warning("%s: %s", self.label, "paused on request" if control.paused else "goes on on request")
