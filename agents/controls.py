@@ -1,4 +1,4 @@
-"""Pause, resume and restart: written to the target once, followed by every worker through a Faust table."""
+"""Pause, resume and restart: written to the target once, followed by every worker."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
-
-import faust
+from typing import Literal
 
 from app.config import FlowConfig, Settings
 from app.errors import ClusterUnavailable
 from app.kafka.admin import Admin, TopicWish
-from app.kafka.follow import Publisher
-from tables.controls import TABLE, Control, controls_of, controls_topic, stored_controls
+from app.kafka.follow import Follower, Publisher
+from tables.controls import Control, controls_of, controls_topic, stored_controls
 
 Action = Literal["pause", "resume", "restart"]
 Obey = Callable[[Mapping[str, Control]], None]
 
 
 async def ensure_topic(target: str, settings: Settings) -> None:
-    """Create the table's changelog on the target unless it exists. Raises `ReplicatorError`."""
+    """Create the topic on the target unless it exists. Raises `ReplicatorError`."""
     wish = TopicWish(
         name=controls_topic(target),
         partitions=1,
@@ -35,28 +33,17 @@ async def ensure_topic(target: str, settings: Settings) -> None:
         admin.close()
 
 
-def register(app: faust.App, target: str, obey: Obey) -> None:
-    """Give the Faust app of a target the table; what comes in is handed on at once.
+def follower(admin: Admin, settings: Settings, obey: Obey) -> Follower:
+    """Return what follows the wishes for the flows into a target; `obey` gets each as it comes.
 
-    Every worker follows the changelog of a GlobalTable as a standby. The table itself is not asked: in memory, Faust
-    drops a standby's keys at every rebalance and fills it a thousand records late.
+    No Faust GlobalTable: with one, a wish that came while Faust rebalanced was now and then followed by some workers
+    and missed by others.
     """
 
-    async def follow(event: Any) -> None:
-        obey(controls_of([(event.message.key, event.message.value)]))
+    def learn(key: bytes, value: bytes | None) -> None:
+        obey(controls_of([(key, value)]))
 
-    table = app.GlobalTable(
-        TABLE,
-        partitions=1,
-        recovery_buffer_size=1,
-        use_partitioner=True,
-        key_type=bytes,
-        value_type=bytes,
-        on_changelog_event=follow,
-        help="What operators want of each flow.",
-    )
-    # Else JSON is expected, and one record that is none would end the recovery, heartbeats and all.
-    table.key_serializer = table.value_serializer = "raw"
+    return Follower(admin, settings.clusters[admin.alias], settings.runtime, controls_topic(admin.alias), learn)
 
 
 def changed(control: Control, action: Action) -> Control:

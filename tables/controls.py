@@ -1,7 +1,6 @@
 """What operators want of each flow: paused or not, and the last restart asked for.
 
-The changelog of a Faust GlobalTable on the flow's target. It has one record per flow, written without transactions:
-on a changelog that ends in a transaction marker, Faust's recovery waits for ever.
+A compacted topic on the flow's target, one record per flow, that every worker follows.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from app.kafka.positions import read_to_end
 
 log = logging.getLogger(__name__)
 
-TABLE = "controls"
-
 
 def controls_topic(target: str) -> str:
-    """Return the name that Faust gives the table's changelog in the target's app."""
-    return f"krabka-replicator-{target}-{TABLE}-changelog"
+    """Return the topic's name."""
+    return f"krabka-replicator-{target}-controls"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ def controls_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[st
 
 
 async def stored_controls(target: str, settings: Settings) -> dict[str, Control]:
-    """Read the changelog to its end, without Faust. Raises `ReplicatorError`."""
+    """Read the topic to its end. Raises `ReplicatorError`."""
     cluster, topic = settings.clusters[target], controls_topic(target)
     admin = Admin(target, cluster, settings.runtime)
     try:

@@ -202,11 +202,13 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
 
     `capacity` is the size in bytes (before compression) that may be filled; the buffer of that size is allocated at
     once, so size it to what is at hand. A first record larger than it is taken all the same.
+    `newest` is the timestamp, milliseconds, of about the last record: the highest where producers' clocks agree.
     """
 
     def __init__(self, capacity: int, codec: int, *, transactional: bool) -> None:
         super().__init__(capacity, codec, is_transactional=int(transactional))
         self.codec = codec
+        self.newest = 0
         self._begun: list[tuple[int, int]] = []
         self._follows = -1
 
@@ -217,7 +219,7 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
         """
         append = self._builder.append
         relative = self.record_count()
-        rejected = None
+        record = rejected = None
         begun, follows = self._begun, self._follows
         for record in records:
             offset = record.offset
@@ -231,6 +233,8 @@ class TargetBatch(BatchBuilder):  # type: ignore[misc]
                 begun.append((offset, relative))
             follows = offset + 1
             relative += 1
+        if record is not None:
+            self.newest = max(self.newest, record.timestamp)
         self._relative_offset = relative
         self._follows = follows
         return rejected

@@ -45,6 +45,7 @@ class Beginnings:
         self._config = config
         self._source: Admin = ports.source_admin
         self._target: Admin = ports.target_admin
+        self._counters = ports.counters
         self._old: frozenset[tuple[str, str | None]] = frozenset()
 
     def first_run(self, catalog: Catalog) -> None:
@@ -72,6 +73,7 @@ class Beginnings:
         """Note a loss, in the log once, and tell whether the flow goes on behind it."""
         if self._config.on_loss == "report":
             self.losses.append(loss)
+            self._counters.losses[loss.kind] += 1
             self.held.pop(tp, None)
             log.error("%s: %s", self._config.name, loss)
             return True

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from app.core.records import TopicPartition
+from app.errors import RecordsRefused, TaskFenced
 
 #: Upper bounds of the latency buckets, seconds.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
@@ -67,8 +68,14 @@ class FlowCounters:
             found = self.partitions[tp] = Carried()
         return found
 
+    def failed(self, error: Exception) -> None:
+        """Count a task that has to be made anew."""
+        self.task_failures += 1
+        self.fenced += isinstance(error, TaskFenced)
+        self.refusals += isinstance(error, RecordsRefused)
+
     def acknowledged(self, tp: TopicPartition, *, records: int, size: int, newest: float, now: float) -> None:
-        """Count a batch that the target has; `newest` is the highest timestamp in it, and stands for all of it."""
+        """Count a batch that the target has; `newest` is its last record's timestamp, and stands for all of it."""
         carried = self.of(tp)
         carried.records += records
         carried.bytes += size

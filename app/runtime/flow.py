@@ -139,12 +139,10 @@ class FlowService(Service):  # type: ignore[misc]
             delay = min(delay * 2, runtime.worker_build_max_backoff)
 
     def _new_pipeline(self) -> Pipeline:
-        ports = kafka_ports(self.config, self.settings)
-        return Pipeline(self.config, self.settings.runtime, self.rules, ports, self._deliver)
-
-    async def _deliver(self, batches: Sequence[SourceBatch]) -> None:
-        await self._resumed.wait()
-        await self.channel.deliver_batches(batches)
+        ports = kafka_ports(self.config, self.settings, self.counters)
+        return Pipeline(
+            self.config, self.settings.runtime, self.rules, ports, self.channel.deliver_batches, self._resumed
+        )
 
     def _failed(self, reason: str) -> None:
         self.counters.flow_failures += 1

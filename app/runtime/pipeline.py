@@ -37,11 +37,18 @@ POSITIONS_SEGMENT_BYTES = str(8 << 20)
 class Pipeline:
     """A flow at work: reads the source partitions of the tasks it owns and commits what the agent wrote.
 
-    `deliver` hands a poll's batches to the flow's agent and returns when there is room for more.
+    Nothing is read while `resumed` is not set. `deliver` hands a poll's batches to the flow's agent and returns when
+    there is room for more.
     """
 
     def __init__(
-        self, config: FlowConfig, runtime: RuntimeConfig, rules: FlowRules, ports: Ports, deliver: Deliver
+        self,
+        config: FlowConfig,
+        runtime: RuntimeConfig,
+        rules: FlowRules,
+        ports: Ports,
+        deliver: Deliver,
+        resumed: asyncio.Event | None = None,
     ) -> None:
         self.config = config
         self.runtime = runtime
@@ -54,6 +61,9 @@ class Pipeline:
         self._syncs_topic = rules.naming.syncs_topic
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
+        self._resumed = resumed or asyncio.Event()
+        if resumed is None:
+            self._resumed.set()
 
     async def build(self) -> None:
         """Reach both clusters and make what the flow needs on the target. Raises `ReplicatorError`."""
@@ -143,6 +153,7 @@ class Pipeline:
 
     async def _read(self) -> None:
         while True:
+            await self._resumed.wait()
             if not self.reader.partitions:
                 await asyncio.sleep(0.1)
                 continue
@@ -205,7 +216,7 @@ class Pipeline:
 
     async def _commit_task(self, task: Task) -> None:
         try:
-            await task.commit()
+            self._ports.counters.commits += bool(await task.commit())
         except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit
             self.share.task_failed(task, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.config import FlowConfig, Settings
@@ -17,6 +17,7 @@ from app.kafka.membership import TaskMembership
 from app.kafka.positions import read_to_end
 from app.kafka.source import SourceEnd, SourceReader
 from app.kafka.writer import AtLeastOnceWriter, ExactlyOnceWriter, TargetWriter
+from app.runtime.counters import FlowCounters
 from app.runtime.ledger import RUNS_TOPIC, Bookkeeping, Ledger, runs_of
 from app.runtime.task import POSITIONS_TOPIC
 
@@ -69,9 +70,10 @@ class Ports:
     make_membership: Callable[[OnRevoked, OnAssigned], Membership]
     read_positions: Callable[..., Awaitable[dict[TopicPartition, Position]]]
     bookkeeping: Bookkeeping | None = None
+    counters: FlowCounters = field(default_factory=FlowCounters)
 
 
-def kafka_ports(config: FlowConfig, settings: Settings) -> Ports:
+def kafka_ports(config: FlowConfig, settings: Settings, counters: FlowCounters) -> Ports:
     """Return clients of the two real clusters, none of them connected yet."""
     source, target, runtime = settings.clusters[config.source], settings.clusters[config.target], settings.runtime
     target_admin = Admin(config.target, target, runtime)
@@ -104,6 +106,7 @@ def kafka_ports(config: FlowConfig, settings: Settings) -> Ports:
         ),
         read_positions=read_positions,
         bookkeeping=Bookkeeping(make_ledger=lambda: Ledger(config.name, syncs, atomic=atomic), read_runs=read_runs),
+        counters=counters,
     )
 
 

@@ -59,6 +59,7 @@ class Share:
     async def assigned(self, tasks: frozenset[int]) -> None:
         """Note what this worker is to own; `follow` makes it so. The topic may have more partitions than tasks."""
         self.joined = self._settled = True
+        self._ports.counters.rebalances += 1
         self._wanted = frozenset(task for task in tasks if task < self.config.tasks)
         self._change.set()
 
@@ -133,7 +134,14 @@ class Share:
     def _new_task(self, number: int) -> Task:
         writer = self._ports.make_writer(number, self._writer_failed)
         books = self._ports.bookkeeping
-        return Task(self.config.name, number, self.config.tasks, writer, books.make_ledger() if books else None)
+        return Task(
+            self.config.name,
+            number,
+            self.config.tasks,
+            writer,
+            books.make_ledger() if books else None,
+            self._ports.counters,
+        )
 
     def _writer_failed(self, number: int, error: Exception) -> None:
         task = self.tasks.get(number)
@@ -145,6 +153,7 @@ class Share:
         if task.error is not None or self.tasks.get(task.number) is not task:
             return
         task.error = error
+        self._ports.counters.failed(error)
         now = asyncio.get_running_loop().time()
         # A held partition paces its own tries. Were the task made anew as rarely, several holds would run out before it
         # is back, and records that nobody refuses would wait for ever.

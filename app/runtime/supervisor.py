@@ -12,6 +12,7 @@ from typing import Any
 
 from mode import Service
 
+from agents import controls
 from app.config import Settings
 from app.errors import ReplicatorError, SameCluster
 from app.kafka.admin import Admin
@@ -36,17 +37,18 @@ class Supervisor(Service):  # type: ignore[misc]
         super().__init__(**options)
         self.settings = settings
         self.flows = {flow.config.name: flow for flow in flows}
-        self.targets = {alias: TargetService(alias, settings, datadir, self._obey) for alias in settings.targets}
+        self.targets = {alias: TargetService(alias, settings, datadir) for alias in settings.targets}
         aliases = {alias for flow in self.flows.values() for alias in (flow.config.source, flow.config.target)}
         self.cluster_ids: dict[str, str | None] = dict.fromkeys(sorted(aliases))
         self.reachable: dict[str, bool] = dict.fromkeys(sorted(aliases), False)
         self._admins = {alias: Admin(alias, settings.clusters[alias], settings.runtime) for alias in sorted(aliases)}
-        self._watch: asyncio.Task[None] | None = None
+        self._controls = [controls.follower(self._admins[alias], settings, self._obey) for alias in settings.targets]
+        self._watch: list[asyncio.Task[None]] = []
 
     async def on_start(self) -> None:
         """Start everything; nothing here waits for a cluster."""
         await self.look()
-        self._watch = asyncio.create_task(self._keep_looking(), name="cluster watch")
+        self._watch = [asyncio.create_task(job()) for job in (self._keep_looking, *(c.run for c in self._controls))]
         for service in (*self.targets.values(), *self.flows.values()):
             await self.add_runtime_dependency(service)
 
@@ -55,13 +57,13 @@ class Supervisor(Service):  # type: ignore[misc]
         last_resort = threading.Timer(STOP_SECONDS, os._exit, (1,))
         last_resort.daemon = True  # an orderly end comes first
         last_resort.start()
-        if self._watch is not None:
-            self._watch.cancel()
+        for job in self._watch:
+            job.cancel()
         services: list[Service] = [*self.flows.values(), *self.targets.values()]
         await asyncio.gather(*(service.stop() for service in services))
 
-    def _obey(self, controls: Mapping[str, Control]) -> None:
-        for name, control in controls.items():
+    def _obey(self, wishes: Mapping[str, Control]) -> None:
+        for name, control in wishes.items():
             if name in self.flows:
                 self.flows[name].obey(control)
 

@@ -33,9 +33,8 @@ class TargetService(Service):  # type: ignore[misc]
     by a fresh one every `supervisor_interval`.
     """
 
-    def __init__(self, alias: str, settings: Settings, datadir: Path, obey: controls.Obey, **options: Any) -> None:
+    def __init__(self, alias: str, settings: Settings, datadir: Path, **options: Any) -> None:
         super().__init__(**options)
-        self._obey = obey
         self.alias = alias
         self.settings = settings
         self.error: str | None = None
@@ -137,7 +136,6 @@ class TargetService(Service):  # type: ignore[misc]
         heartbeats.register(app, self.alias, self.settings)
         topic_sync.register(app, self.alias, self.settings)
         checkpoints.register(app, self.alias, self.settings)
-        controls.register(app, self.alias, self._obey)
         return app
 
     def _unassigned(self, *_: Any, **__: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from app.core.tasks import slot_of
 from app.kafka.batches import SourceBatch, Stretch, TargetBatch
 from app.kafka.convert import MAX_BATCH_BYTES
 from app.kafka.writer import PositionRecord, TargetWriter
+from app.runtime.counters import FlowCounters
 from app.runtime.ledger import Ledger
 
 POSITIONS_TOPIC = "krabka-replicator-offsets"
@@ -41,12 +43,21 @@ class Task:
         C. `committed[tp]` is durable on the target; after any failure the task is made anew and goes on from there.
     """
 
-    def __init__(self, flow: str, number: int, tasks: int, writer: TargetWriter, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        flow: str,
+        number: int,
+        tasks: int,
+        writer: TargetWriter,
+        ledger: Ledger | None = None,
+        counters: FlowCounters | None = None,
+    ) -> None:
         self.flow = flow
         self.number = number
         self.tasks = tasks
         self.writer = writer
         self.ledger = ledger
+        self.counters = counters or FlowCounters()
         self.turn = asyncio.Lock()
         self.routes: dict[TopicPartition, Route] = {}
         self.expected: dict[TopicPartition, int] = {}
@@ -113,18 +124,26 @@ class Task:
         if self.ledger is None:
             await self.writer.write(route.target, batch)
             return
-        stretches = batch.stretches()
+        stretches, facts = batch.stretches(), (batch.record_count(), batch.full_size, batch.newest / 1000)
         written = await self.writer.write(route.target, batch, self._places(route.source))
-        written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, done))
+        written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, facts, done))
 
     def _places(self, tp: TopicPartition) -> list[TopicPartition]:
         """Return where the next commit will write what belongs to the partition."""
         kept = [] if self.ledger is None else self.ledger.places(tp)
         return [TopicPartition(POSITIONS_TOPIC, slot_of(self.flow, *tp)), *kept]
 
-    def _acknowledged(self, tp: TopicPartition, stretches: Sequence[Stretch], done: asyncio.Future[Any]) -> None:
+    def _acknowledged(
+        self,
+        tp: TopicPartition,
+        stretches: Sequence[Stretch],
+        facts: tuple[int, int, float],
+        done: asyncio.Future[Any],
+    ) -> None:
         if self.ledger is not None and not done.cancelled() and done.exception() is None:
             self.ledger.copied(tp, stretches, done.result().offset)
+            records, size, newest = facts
+            self.counters.acknowledged(tp, records=records, size=size, newest=newest, now=time.time())
 
     def reassert(self) -> None:
         """Have all positions written again with the next commit.
