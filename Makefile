@@ -5,7 +5,7 @@ RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jars test unit lint format demo bench chaos clean
+.PHONY: help venv jars browser test unit lint format demo bench chaos clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +22,13 @@ venv: $(STAMP) ## Make the virtual environment
 jars: $(STAMP) ## Download Kafka (once, kept in ~/.cache/krabka-replicator)
 	@$(RUN) -m dev.kafka jars
 
-test: jars ## Run every test, on real brokers that the tests start
+test: jars browser ## Run every test, on real brokers that the tests start
 	@$(RUN) -m pytest
+
+browser: ## Install Debian's chromium for the browser tests, where that is possible; else they are skipped
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "browser: installing chromium" \
+	  && { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } \
+	  || echo "browser: there is no chromium and it cannot be installed here: the browser tests are skipped"
 
 unit: $(STAMP) ## Run the tests that need no broker
 	@$(RUN) -m pytest -m "not integration" tests/unit tests/property tests/simulation
