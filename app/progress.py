@@ -41,6 +41,6 @@ def progress(flow: FlowService) -> Iterator[Progress]:
                 remote_topic=route.target.topic,
                 task=task.number,
                 position=position,
-                end=max(position, end.readable) if end else position,
+                end=max(position, end.readable if end else 0, pipeline.ends.get(tp, 0)),
                 waits=f"held at offset {position} by an open transaction" if open_transaction else None,
             )

@@ -61,6 +61,7 @@ class Pipeline:
         self._syncs_topic = rules.naming.syncs_topic
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
+        self.ends: dict[TopicPartition, int] = {}
         self._resumed = resumed or asyncio.Event()
         if resumed is None:
             self._resumed.set()
@@ -132,6 +133,7 @@ class Pipeline:
             self._commit,
             self._discover,
             self._show_lag,
+            self._watch_ends,
         )
         jobs = [asyncio.create_task(job(), name=f"{self.config.name} {job.__name__}") for job in work]
         try:
@@ -224,6 +226,18 @@ class Pipeline:
         while True:
             await asyncio.sleep(self.runtime.topic_refresh_interval)
             await self.partitions.discover()
+
+    async def _watch_ends(self) -> None:
+        """While nothing is read, no fetch tells how the source grows: ask for it, so that the lag is seen."""
+        while True:
+            await asyncio.sleep(GROUP_COMMIT_INTERVAL)
+            self.ends = {} if self._resumed.is_set() else await self._look_at_ends()
+
+    async def _look_at_ends(self) -> dict[TopicPartition, int]:
+        try:
+            return await self._ports.source_admin.stable_offsets(self.reader.partitions)
+        except ReplicatorError:
+            return self.ends
 
     async def _show_lag(self) -> None:
         """Keep the group's offsets on the source in step, for people's tools; the flow never depends on them."""

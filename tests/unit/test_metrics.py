@@ -35,6 +35,7 @@ def a_flow(*partitions: TopicPartition) -> Any:
         partitions=SimpleNamespace(
             beginnings=SimpleNamespace(held={}), catalog=SimpleNamespace(refused={}), refused={"broken": "why"}
         ),
+        ends={},
         reader=SimpleNamespace(end=lambda _: SimpleNamespace(readable=12, written=12)),
     )
     return SimpleNamespace(
