@@ -113,7 +113,10 @@ async def run_flows(settings: Settings, *, as_json: bool) -> None:
         click.echo(json.dumps({"flows": documents}, indent=2))
     else:
         header = ("FLOW", "STATE", "WORKERS", "TOPICS", "PARTITIONS", "LAG")
-        lines = [[str(d[k]) for k in ("flow", "state", "workers", "topics", "partitions", "lag")] for d in documents]
+        lines = [
+            ["-" if d[k] is None else str(d[k]) for k in ("flow", "state", "workers", "topics", "partitions", "lag")]
+            for d in documents
+        ]
         click.echo(_table(header, lines))
     for document in documents:
         if document["error"]:
