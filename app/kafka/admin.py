@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -241,9 +242,22 @@ class Admin:
 
     async def group_members(self, group: str) -> int:
         """Return how many members a consumer group has now; 0 also when there is no such group."""
-        future = self.client.describe_consumer_groups([group], request_timeout=self._timeout)[group]
-        described = await self._unless(future, KafkaError.GROUP_ID_NOT_FOUND)
+        described = await self._described(group)
         return 0 if described is None else len(described.members)
+
+    async def _described(self, group: str) -> Any:
+        """Return what is known of a group, or None; waits while the cluster still looks for who coordinates it."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            future = self.client.describe_consumer_groups([group], request_timeout=self._timeout)[group]
+            try:
+                return await self._unless(future, KafkaError.GROUP_ID_NOT_FOUND)
+            except ClusterUnavailable as error:
+                cause = error.__cause__
+                passing = isinstance(cause, KafkaException) and cause.args[0].code() in _COORDINATOR_TO_COME
+                if not passing or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(0.2)
 
     async def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set a group's committed offsets without being a member of it; the group must have no members."""
@@ -270,7 +284,7 @@ class Admin:
         """Return what to raise. A client whose view of leaders is stale keeps it for admin calls: the next is fresh."""
         if cause.code() in _STALE:
             self._client = None
-        return ClusterUnavailable(alias=self.alias, detail=cause.str())
+        return ClusterUnavailable(alias=self.alias, detail=f"{cause.str().rstrip(' :')} ({cause.name()})")
 
     async def _unless(self, future: Future[T], *absent: int) -> T | None:
         try:
@@ -300,6 +314,15 @@ class Admin:
 
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+)
+
+#: Right after a cluster's start its first group lookup creates the coordinators' topic.
+_COORDINATOR_TO_COME = frozenset(
+    (
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    )
 )
 
 #: A broker was restarted or a leader moved, and librdkafka's admin calls go on with the epoch that they know.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -176,8 +177,9 @@ def test_lag_and_flows_need_no_worker(scene, unique):
     flow = scene([topic], delivery="exactly-once")
     create_topic(flow.source, topic, 2)
     produce(flow.source, topic, numbered(100, 2))
-    before = json.loads(run(flow.config, "lag", "--json").stdout)
-    assert before["flows"][0]["lag"] == 100
+    before = json.loads(run(flow.config, "lag", "--json").stdout)["flows"][0]
+    assert sum(row["lag"] for row in before["partitions"] if row["topic"] == topic) == 100, before
+    assert before["lag"] == sum(row["lag"] for row in before["partitions"])
     worker = flow.start()
     wait_for_count(flow.target, flow.remote(topic), 100)
     assert worker.stop() == 0
@@ -197,7 +199,8 @@ def test_check_says_what_is_well_and_what_is_not(scene, unique, tmp_path):
     create_topic(flow.source, topic)
     well = run(flow.config, "check")
     assert well.returncode == 0, well.stdout + well.stderr
-    assert "carries 1 topics" in well.stdout
+    # the clusters are shared: heartbeats of other tests' flows are carried, too
+    assert re.search(r"carries [1-9]\d* topics", well.stdout), well.stdout
     folder = tmp_path / "other"
     folder.mkdir()
     same = write_config(folder, {"a": flow.source, "b": flow.source}, [{"from": "a", "to": "b"}])
