@@ -73,7 +73,7 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "state": flow.flow_state,
         "delivery": flow.config.delivery,
         "error": flow.error,
-        "tasks": {"owned": sorted(pipeline.share.tasks) if pipeline else [], "total": flow.config.tasks},
+        "tasks": _tasks(flow),
         "lag": sum(row.lag for row in rows),
         "lag_seconds": _rounded(worst(counters, rows, now)),
         "records": records,
@@ -92,6 +92,12 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "losses": [asdict(loss) for loss in pipeline.partitions.beginnings.losses] if pipeline else [],
         "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
     }
+
+
+def _tasks(flow: FlowService) -> dict[str, Any]:
+    share = flow.pipeline.share if flow.pipeline else None
+    found: dict[str, Any] = {"owned": sorted(share.tasks) if share else [], "total": flow.config.tasks}
+    return found | {"idle": share.idle} if share and share.idle else found
 
 
 def held(pipeline: Pipeline | None) -> dict[str, str]:

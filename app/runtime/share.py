@@ -61,7 +61,16 @@ class Share:
         self.joined = self._settled = True
         self._ports.counters.rebalances += 1
         self._wanted = frozenset(task for task in tasks if task < self.config.tasks)
+        if self.idle:
+            log.info("%s: idle: %s", self.config.name, self.idle)
         self._change.set()
+
+    @property
+    def idle(self) -> str | None:
+        """Why this worker has nothing to do, once it is a member and no task is left for it."""
+        if not self.joined or self._wanted:
+            return None
+        return f"all {self.config.tasks} tasks of the flow are other workers'"
 
     async def follow(self) -> None:
         """Bring the share in step with the membership, and restart what failed, until cancelled."""

@@ -74,7 +74,7 @@ function drawFlows({ flows, worker }) {
     say(pill, flow.state);
     const counts = flow.counts;
     say(about, `${flow.delivery}, ${short(counts.commits)} commits, ${counts.rebalances} rebalances`);
-    say(node.querySelector(".why"), flow.error ?? "");
+    say(node.querySelector(".why"), flow.error ?? (flow.tasks.idle ? `This worker is idle: ${flow.tasks.idle}` : ""));
     const numbers = { lag: short(flow.lag), seconds: seconds(flow.lag_seconds), tasks: `${flow.tasks.owned.length} of ${flow.tasks.total}`, records: `${short(flow.records)} · ${size(flow.bytes)}` };
     for (const [key, text] of Object.entries(numbers)) say(node.querySelector(`[data-number="${key}"]`), text);
     mark(node.querySelector('[data-number="tasks"]'), "title", `tasks ${flow.tasks.owned.join(", ") || "none"}`);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -22,24 +23,32 @@ from dev.kafka import Broker, free_port, start_all
 TOPIC, PARTITIONS = "numbers", 6
 SOURCE, TARGET = "chaos-source", "chaos-target"
 
-#: Longer than the workers' session time-out: who wakes after it has lost its tasks.
-FREEZE_SECONDS = 14.0
+#: A frozen worker sleeps this many seconds longer than its session: who wakes has lost its tasks.
+OVERSLEPT = 4.0
 SETTLE_SECONDS = 120.0
+
+#: What is done to the run, as often as it stands here. `leave` and `join` change the number of workers.
+HARMS = ("kill", "kill", "kill", "kill", "freeze", "leave", "join", "source", "target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a read_committed reader of the target found."""
+    """What a read_committed reader of the target found. `misplaced` partitions have a position off their end."""
 
     records: int
     lost: int
     doubled: int
     disordered: int
+    misplaced: int = 0
+
+    def failed(self, delivery: str) -> bool:
+        """Tell whether a promise of `delivery` is broken."""
+        return bool(self.lost or self.disordered or self.misplaced or (delivery == "exactly-once" and self.doubled))
 
 
 @dataclass
 class Run:
-    """Everything that one run started. `say` gets a line per event."""
+    """Everything that one run started. `say` gets a line per event; there are at least two workers, at most `most`."""
 
     folder: Path
     seed: int
@@ -47,6 +56,8 @@ class Run:
     records: int
     seconds: float
     say: Callable[[str], None]
+    most: int = 3
+    session: float = 10.0
     workers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     thawing: list[threading.Timer] = field(default_factory=list)
     started: int = 0
@@ -64,7 +75,8 @@ class Run:
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(20)
         clusters = {SOURCE: {"bootstrap": self.source.bootstrap}, TARGET: {"bootstrap": self.target.bootstrap}}
         flow = {"from": SOURCE, "to": TARGET, "topics": {"include": [TOPIC]}, "delivery": self.delivery}
-        document = {"clusters": clusters, "flows": [flow], "runtime": {"supervisor_interval": "1s"}}
+        runtime = {"supervisor_interval": "1s", "group_session_timeout": f"{self.session:g}s"}
+        document = {"clusters": clusters, "flows": [flow], "runtime": runtime}
         (self.folder / "replicator.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
         return self
 
@@ -111,21 +123,32 @@ class Run:
         left = producer.flush(SETTLE_SECONDS)
         self.produced = self.records - left
 
-    def disturb(self, until: float) -> None:
-        """Do something harmful every few seconds until the time is over."""
-        while time.monotonic() < until:
+    def disturb(self, until: float, kills: int = 0) -> None:
+        """Do something harmful every few seconds until the time is over and `kills` workers were killed."""
+        while time.monotonic() < until or self.kills < kills:
             time.sleep(self.random.uniform(2, 6))
-            kind = self.random.choice(["kill", "kill", "kill", "freeze", "stop", "source", "target"])
-            victim = self.random.choice(sorted(self.workers))
-            self.say(f"{kind} {victim if kind in ('kill', 'freeze', 'stop') else 'broker'}")
-            if kind in ("source", "target"):
-                self._restart(self.source if kind == "source" else self.target)
-            elif kind == "freeze":
-                self._freeze(victim)
-            else:
-                self._replace(victim, signal.SIGKILL if kind == "kill" else signal.SIGTERM)
+            kind, victim = self.random.choice(HARMS), self.random.choice(sorted(self.workers))
+            if kind == "leave" and len(self.workers) <= 2:
+                kind = "join"
+            elif kind == "join" and len(self.workers) >= self.most:
+                kind = "leave"
+            self.say(f"{kind} {'' if kind in ('source', 'target', 'join') else victim}")
+            self._harm(kind, victim)
 
-    def _replace(self, victim: int, how: signal.Signals) -> None:
+    def _harm(self, kind: str, victim: int) -> None:
+        if kind in ("source", "target"):
+            self._restart(self.source if kind == "source" else self.target)
+        elif kind == "freeze":
+            self._freeze(victim)
+        elif kind == "join":
+            self.start_worker()
+        elif kind == "leave":
+            self._end(victim, signal.SIGTERM)
+        else:
+            self._end(victim, signal.SIGKILL)
+            self.start_worker()
+
+    def _end(self, victim: int, how: signal.Signals) -> None:
         process = self.workers.pop(victim)
         process.send_signal(signal.SIGCONT)
         process.send_signal(how)
@@ -135,12 +158,11 @@ class Run:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(10)
-        self.start_worker()
 
     def _freeze(self, victim: int) -> None:
         process = self.workers[victim]
         process.send_signal(signal.SIGSTOP)
-        timer = threading.Timer(FREEZE_SECONDS, process.send_signal, (signal.SIGCONT,))
+        timer = threading.Timer(self.session + OVERSLEPT, process.send_signal, (signal.SIGCONT,))
         timer.start()
         self.thawing.append(timer)
 
@@ -154,10 +176,25 @@ class Run:
         for timer in self.thawing:
             timer.join()
         deadline = time.monotonic() + SETTLE_SECONDS
-        while judge(self.target, self.records).lost and time.monotonic() < deadline:
+        while (self._judge().lost or self._misplaced()) and time.monotonic() < deadline:
             time.sleep(2)
         time.sleep(3)  # what would be doubled late
+        return replace(self._judge(), misplaced=self._misplaced())
+
+    def _judge(self) -> Verdict:
         return judge(self.target, self.records)
+
+    def _misplaced(self) -> int:
+        """Return how many partitions' stored positions differ from where the source ends."""
+        command = [sys.executable, "-m", "faust", "-A", "app", "lag", "--json"]
+        environment = os.environ | {"KRABKA_REPLICATOR_CONFIG": str(self.folder / "replicator.yaml")}
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        (flow,) = json.loads(shown.stdout)["flows"]
+        if flow["error"]:
+            self.say(f"lag: {flow['error']}")
+            return PARTITIONS
+        there = [row for row in flow["partitions"] if row["topic"] == TOPIC and row["position"] == row["end_offset"]]
+        return PARTITIONS - len(there)
 
 
 def judge(target: Broker, records: int) -> Verdict:
