@@ -12,6 +12,7 @@ from typing import Literal
 import click
 
 from app.config import FlowConfig, Settings
+from app.core.tasks import tasks_topic
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
 from app.kafka.operations import cluster_operations, topic_operations
@@ -102,7 +103,7 @@ async def _flow(flow: FlowConfig, settings: Settings, source: Admin, target: Adm
         yield _rights(about, f"read on {flow.source}", {"READ", "DESCRIBE"}, on_source, carried)
         on_target = await topic_operations(target, carried.values(), timeout)
         yield _rights(about, f"write on {flow.target}", {"WRITE", "DESCRIBE"}, on_target, on_target)
-        own = [POSITIONS_TOPIC, RUNS_TOPIC, f"krabka-replicator-{flow.name}-tasks", controls_topic(flow.target)]
+        own = [POSITIONS_TOPIC, RUNS_TOPIC, tasks_topic(flow.name), controls_topic(flow.target)]
         found = await topic_operations(target, own, timeout)
         yield _rights(about, f"read and write its own topics on {flow.target}", {"READ", "WRITE"}, found, found)
         missing = [*own, *carried.values()]

@@ -15,7 +15,7 @@ import click
 
 from app.config import FlowConfig, Settings
 from app.core.records import TopicPartition
-from app.core.tasks import POSITION_SLOTS
+from app.core.tasks import POSITION_SLOTS, workers_group
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
 from app.kafka.positions import read_to_end
@@ -83,7 +83,7 @@ class Survey:
 
     async def workers(self) -> int:
         """Return how many workers share the flow now. Raises `ReplicatorError`."""
-        return await self._target.group_members(f"krabka-replicator-{self.config.name}")
+        return await self._target.group_members(workers_group(self.config.name))
 
 
 async def run_lag(settings: Settings, flows: Sequence[FlowConfig], *, as_json: bool) -> None:

@@ -88,14 +88,14 @@ class ResidencyViolation(FatalError):
 class WorkersDisagree(FatalError):
     """Workers that disagree about the number of tasks would carry a partition twice."""
 
-    def __init__(self, *, flow: str, tasks: int, running: int, members: int) -> None:
-        super().__init__(flow, tasks, running, members)
-        self.flow, self.tasks, self.running, self.members = flow, tasks, running, members
+    def __init__(self, *, flow: str, tasks: int, running: int | None = None) -> None:
+        super().__init__(flow, tasks, running)
+        self.flow, self.tasks, self.running = flow, tasks, running
 
     def __str__(self) -> str:
         return (
-            f"{self.flow}: this worker is configured with {self.tasks} tasks, but {self.members} running worker(s) "
-            f"use {self.running}; stop those first, this one starts by itself then"
+            f"{self.flow}: this worker is configured with {self.tasks} tasks, but workers that run already use "
+            f"{self.running or 'another number'}; stop those first, this one starts by itself then"
         )
 
 

@@ -9,6 +9,16 @@ from zlib import crc32
 POSITION_SLOTS = 32
 
 
+def workers_group(flow: str) -> str:
+    """Return the group of a flow's workers on the target; on the source a group of this name shows the progress."""
+    return f"krabka-replicator-{flow}"
+
+
+def tasks_topic(flow: str) -> str:
+    """Return the topic that the workers' group shares: empty, a partition for each task."""
+    return f"{workers_group(flow)}-tasks"
+
+
 def task_of(topic: str, partition: int, tasks: int) -> int:
     """Return the task that carries a source partition; a topic's partitions go to different tasks."""
     return (crc32(topic.encode()) + partition) % tasks

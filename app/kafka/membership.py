@@ -9,10 +9,11 @@ from typing import Any
 
 from aiokafka import ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InconsistentGroupProtocolError, KafkaError
 
 from app.config import ClusterConfig, RuntimeConfig
-from app.errors import ClusterUnavailable
+from app.core.tasks import tasks_topic, workers_group
+from app.errors import ClusterUnavailable, WorkersDisagree
 from app.kafka.batches import SafeConsumer
 from app.kafka.clients import aiokafka_options
 
@@ -25,6 +26,9 @@ class TaskMembership:
 
     `on_revoked` is awaited before the worker takes part in a rebalance, `on_assigned` with the full set of tasks after
     it. aiokafka's assignment is eager but sticky: a task that comes back was never anyone else's in between.
+
+    Invariant: members agree about the number of tasks. It is part of the assignor's name, so the broker admits nobody
+    with another one, not even a worker that slept while the number was changed.
     """
 
     def __init__(
@@ -33,22 +37,24 @@ class TaskMembership:
         alias: str,
         cluster: ClusterConfig,
         runtime: RuntimeConfig,
-        group: str,
-        topic: str,
+        flow: str,
+        tasks: int,
         instance_id: str | None,
         on_revoked: OnRevoked,
         on_assigned: OnAssigned,
     ) -> None:
         self._alias = alias
-        self._topic = topic
+        self._flow = flow
+        self._tasks = tasks
+        self._topic = tasks_topic(flow)
         self._listener = _Listener(on_revoked, on_assigned)
         self._consumer = SafeConsumer(
             **aiokafka_options(cluster, runtime),
-            group_id=group,
+            group_id=workers_group(flow),
             group_instance_id=instance_id,
             enable_auto_commit=False,
             auto_offset_reset="latest",
-            partition_assignment_strategy=[StickyPartitionAssignor],
+            partition_assignment_strategy=[_assignor(tasks)],
             session_timeout_ms=int(runtime.group_session_timeout * 1000),
             heartbeat_interval_ms=int(runtime.group_heartbeat_interval * 1000),
             # A member that answers late in a rebalance holds all others up; ours answer as soon as they committed.
@@ -56,13 +62,20 @@ class TaskMembership:
         )
 
     async def run(self) -> None:
-        """Stay a member until cancelled. Raises `ClusterUnavailable` when the membership cannot be kept."""
+        """Stay a member until cancelled.
+
+        Raises:
+            WorkersDisagree: the members have another number of tasks.
+            ClusterUnavailable: the membership cannot be kept.
+        """
         try:
             await self._consumer.start()
             self._consumer.subscribe([self._topic], listener=self._listener)
             while True:
                 await self._consumer.getmany(timeout_ms=1000)
                 self._listener.check()
+        except InconsistentGroupProtocolError as error:
+            raise WorkersDisagree(flow=self._flow, tasks=self._tasks) from error
         except (KafkaError, OSError) as error:
             raise ClusterUnavailable(alias=self._alias, detail=f"group membership: {error!r}") from error
 
@@ -99,3 +112,8 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
             await work
         except Exception as error:  # noqa: BLE001 - kept and raised again by check()
             self._error = error
+
+
+def _assignor(tasks: int) -> type[StickyPartitionAssignor]:
+    """Return an assignor of a membership's own: aiokafka's sticky one remembers the last assignment in its class."""
+    return type("TasksAssignor", (StickyPartitionAssignor,), {"name": f"sticky-{tasks}"})

@@ -3,19 +3,19 @@
 Both writers have one contract:
     A. `write` hands a batch to the producer; `commit(positions)` returns only when every batch written before it and
        the positions are durable on the target, positions never before the records that they cover.
-    B. After any failure the writer stays failed: `write` and `commit` raise, nothing more is sent, and the owner makes
-       a new writer and reads again from the last durable positions.
+    B. After any failure the writer stays failed: `write` and `commit` raise (those that wait for an answer, too),
+       nothing more is sent, and the owner makes a new writer and reads again from the last durable positions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.errors import IllegalOperation, InvalidProducerEpoch, KafkaError, ProducerFenced
+from aiokafka.errors import IllegalOperation, InvalidProducerEpoch, KafkaError, KafkaTimeoutError, ProducerFenced
 from aiokafka.structs import RecordMetadata
 from aiokafka.structs import TopicPartition as ClientPartition
 
@@ -76,6 +76,7 @@ class TargetWriter:
         self.failure: BaseException | None = None
         self._failed_at: TopicPartition | None = None
         self._closed = False
+        self._broken = asyncio.Event()
 
     def _producer_options(self) -> dict[str, Any]:
         return {"enable_idempotence": True, "acks": "all", "linger_ms": 0}
@@ -141,8 +142,21 @@ class TargetWriter:
 
     async def _flushed(self) -> None:
         if self._in_flight:
-            await asyncio.wait(set(self._in_flight))
+            await self._unless_broken(asyncio.wait(set(self._in_flight)))
         self._check()
+
+    async def _unless_broken(self, work: Awaitable[Any]) -> None:
+        """Await the work, or raise as `write` as soon as this writer has failed: some answers never come then."""
+        jobs = [asyncio.ensure_future(work), asyncio.ensure_future(self._broken.wait())]
+        try:
+            await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            if not jobs[0].done():
+                self._check()
+            jobs[0].result()
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
 
     async def _send_positions(self, positions: Iterable[PositionRecord]) -> list[asyncio.Future[RecordMetadata]]:
         by_slot: dict[tuple[str, int], list[PositionRecord]] = {}
@@ -172,6 +186,7 @@ class TargetWriter:
             if not self._closed:
                 self._on_failure(self.task, self._named(error))
         self._room.set()
+        self._broken.set()
 
     def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
         if isinstance(error, (ProducerFenced, InvalidProducerEpoch)):
@@ -218,7 +233,7 @@ class AtLeastOnceWriter(TargetWriter):
 
     async def _store(self, records: Iterable[PositionRecord]) -> None:
         try:
-            await asyncio.gather(*await self._send_positions(records))
+            await self._unless_broken(asyncio.gather(*await self._send_positions(records)))
         except (KafkaError, AssertionError) as error:
             self._fail(error)
             raise self._named(error) from error
@@ -230,6 +245,7 @@ class ExactlyOnceWriter(TargetWriter):
     transactional = True
 
     _open = False
+    _deadline: asyncio.TimerHandle | None = None
 
     def _producer_options(self) -> dict[str, Any]:
         return {
@@ -253,6 +269,7 @@ class ExactlyOnceWriter(TargetWriter):
         if not self._open:
             await self._producer.begin_transaction()
             self._open = True
+            self._deadline = asyncio.get_running_loop().call_later(self._runtime.transaction_timeout, self._expired)
 
     async def commit(self, positions: Iterable[PositionRecord], learnt: Learnt = _nothing) -> None:
         """Add the positions, and what was learnt, to the open transaction and commit it."""
@@ -262,19 +279,31 @@ class ExactlyOnceWriter(TargetWriter):
             # aiokafka commits a transaction although one of its batches was refused, so every acknowledgement, the
             # positions' too, is awaited first. Within a transaction their order does not matter.
             await self._flushed()
-            await asyncio.gather(*await self._send_positions([*positions, *learnt()]))
-            await self._producer.commit_transaction()
+            await self._unless_broken(asyncio.gather(*await self._send_positions([*positions, *learnt()])))
+            await self._unless_broken(self._producer.commit_transaction())
         except (KafkaError, AssertionError) as error:
             self._fail(error)
             raise self._named(error) from error
+        self._end()
+
+    def _end(self) -> None:
         self._open = False
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expired(self) -> None:
+        seconds = self._runtime.transaction_timeout
+        self._fail(KafkaTimeoutError(f"not committed in {seconds:g} s, so the target aborts it (transaction_timeout)"))
 
     async def close(self) -> None:
         """As the base class; an open transaction is aborted, so that its records hold no reader back."""
         self._closed = True
         if self._open and self.failure is None:
-            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+            # AssertionError: aiokafka learnt in the background that the producer is fenced.
+            with contextlib.suppress(KafkaError, AssertionError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._producer.abort_transaction(), 1)
+        self._end()
         await super().close()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
-from app.core.tasks import POSITION_SLOTS
+from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, WorkersDisagree
 from app.kafka.admin import TopicWish
 from app.kafka.batches import SourceBatch
@@ -52,7 +52,7 @@ class Pipeline:
     ) -> None:
         self.config = config
         self.runtime = runtime
-        self.group = f"krabka-replicator-{config.name}"
+        self.group = workers_group(config.name)
         self.reader = ports.reader
         self.partitions = Partitions(config, runtime, rules, ports)
         self.share = self.partitions.share
@@ -61,6 +61,7 @@ class Pipeline:
         self._syncs_topic = rules.naming.syncs_topic
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
+        self._committing: dict[Task, asyncio.Task[None]] = {}
         self.ends: dict[TopicPartition, int] = {}
         self._resumed = resumed or asyncio.Event()
         if resumed is None:
@@ -99,7 +100,7 @@ class Pipeline:
                 config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
             ),
             TopicWish(
-                name=f"{self.group}-tasks",
+                name=tasks_topic(self.config.name),
                 partitions=self.config.tasks,
                 replication_factor=factor,
                 config={"cleanup.policy": "delete"},
@@ -117,7 +118,8 @@ class Pipeline:
             return
         members = await self._ports.target_admin.group_members(self.group)
         if members and not any(position.tasks == tasks for position in stored.values()):
-            raise WorkersDisagree(flow=self.config.name, tasks=tasks, running=max(former), members=members)
+            raise WorkersDisagree(flow=self.config.name, tasks=tasks, running=max(former))
+        self.share.former = frozenset(former)
         if self.config.delivery == "exactly-once" and not members:
             writers = [self._ports.make_writer(number, lambda *_: None) for number in range(max(former))]
             await asyncio.gather(*(writer.start() for writer in writers))
@@ -149,6 +151,9 @@ class Pipeline:
         """Commit what is written (when `drain`), leave the group, let go of everything; in bounded time."""
         if drain:
             await self.share.finish(list(self.share.tasks.values()))
+        for job in (commits := list(self._committing.values())):
+            job.cancel()
+        await asyncio.gather(*commits, return_exceptions=True)
         await asyncio.gather(self._membership.stop(), self.share.close(), self.reader.stop())
         self._ports.source_admin.close()
         self._ports.target_admin.close()
@@ -213,14 +218,21 @@ class Pipeline:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._commit_now.wait(), self.runtime.connect_commit_interval)
             self._commit_now.clear()
-            tasks = [task for task in self.share.tasks.values() if task.dirty and task.error is None]
-            await asyncio.gather(*(self._commit_task(task) for task in tasks))
+            for task in self.share.tasks.values():
+                if task.dirty and task.error is None and task not in self._committing:
+                    self._committing[task] = asyncio.create_task(self._commit_task(task))
 
     async def _commit_task(self, task: Task) -> None:
+        """Commit beside the other tasks: one whose partitions have no leader holds up none of them.
+
+        The end of `run` does not cut it short: `close` waits for it.
+        """
         try:
             self._ports.counters.commits += bool(await task.commit())
         except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit
             self.share.task_failed(task, error)
+        finally:
+            del self._committing[task]
 
     async def _discover(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from app.core.flow_rules import FlowRules, Selected, select
 from app.core.naming import HEARTBEATS
 from app.core.rights import AddAcls, RemoveAcls, carried, plan_acls
 from app.core.selection import Pattern
-from app.core.tasks import POSITION_SLOTS
+from app.core.tasks import POSITION_SLOTS, tasks_topic
 from app.core.topics import (
     AlterConfigs,
     CreateTopic,
@@ -149,7 +149,7 @@ class Planner:
             OwnTopic(name=HEARTBEATS, partitions=1, cleanup_policy="compact"),
             OwnTopic(name=POSITIONS_TOPIC, partitions=POSITION_SLOTS, cleanup_policy="compact"),
             OwnTopic(
-                name=f"krabka-replicator-{self.config.name}-tasks",
+                name=tasks_topic(self.config.name),
                 partitions=self.config.tasks,
                 cleanup_policy="delete",
             ),

@@ -78,7 +78,6 @@ def kafka_ports(config: FlowConfig, settings: Settings, counters: FlowCounters) 
     source, target, runtime = settings.clusters[config.source], settings.clusters[config.target], settings.runtime
     target_admin = Admin(config.target, target, runtime)
     kind = ExactlyOnceWriter if config.delivery == "exactly-once" else AtLeastOnceWriter
-    group = f"krabka-replicator-{config.name}"
 
     async def read_positions(slots: Iterable[int], *, decided: bool) -> dict[TopicPartition, Position]:
         records = await read_to_end(target_admin, target, runtime, POSITIONS_TOPIC, slots, decided=decided)
@@ -98,8 +97,8 @@ def kafka_ports(config: FlowConfig, settings: Settings, counters: FlowCounters) 
             alias=config.target,
             cluster=target,
             runtime=runtime,
-            group=group,
-            topic=f"{group}-tasks",
+            flow=config.name,
+            tasks=config.tasks,
             instance_id=settings.group_instance_id,
             on_revoked=on_revoked,
             on_assigned=on_assigned,

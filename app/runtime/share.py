@@ -7,10 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from app.config import FlowConfig, RuntimeConfig
+from app.core.formats import Position
 from app.core.records import TopicPartition
 from app.core.runs import StoredRun
 from app.core.tasks import slots_of_task, task_of
-from app.errors import RecordsRefused, ReplicatorError, TaskFenced, TransientError
+from app.errors import RecordsRefused, ReplicatorError, TaskFenced, TransientError, WorkersDisagree
 from app.runtime.ports import Ports
 from app.runtime.refusals import Refusals
 from app.runtime.task import Task
@@ -44,6 +45,7 @@ class Share:
         self._take_up = take_up
         self._settled = False
         self._wanted: frozenset[int] = frozenset()
+        self.former: frozenset[int] = frozenset()
         self._change = asyncio.Event()
         self.refusals = Refusals(config.name, runtime.topic_refresh_interval)
         self._failures: dict[int, int] = {}
@@ -127,6 +129,7 @@ class Share:
             await asyncio.gather(*(task.writer.start() for task in tasks.values()))
             slots = frozenset[int]().union(*(slots_of_task(flow, number, total) for number in numbers))
             stored, runs = await asyncio.gather(self._ports.read_positions(slots, decided=True), self._read_runs(slots))
+            self._refuse_other_tasks(stored)
         except BaseException:
             await asyncio.gather(*(task.writer.close() for task in tasks.values()))
             raise
@@ -135,6 +138,15 @@ class Share:
             if task.ledger is not None:
                 task.ledger.restore({tp: ring for tp, ring in runs.items() if task_of(*tp, total) == number})
         return tasks
+
+    def _refuse_other_tasks(self, stored: Mapping[TopicPartition, Position]) -> None:
+        """Stop when others work with another number of tasks: the same partition has another task there.
+
+        Numbers that the positions had when this flow was built are of workers that are gone and fenced.
+        """
+        known = {self.config.tasks, *self.former}
+        if other := {position.tasks for position in stored.values()} - known:
+            raise WorkersDisagree(flow=self.config.name, tasks=self.config.tasks, running=max(other))
 
     async def _read_runs(self, slots: frozenset[int]) -> Mapping[TopicPartition, Sequence[StoredRun]]:
         books = self._ports.bookkeeping

@@ -195,7 +195,7 @@ def test_workers_come_and_go_under_load(scene, unique, delivery):
 
 
 def test_the_number_of_tasks_changes_over_restarts(scene, unique):
-    """Tasks 8, 3, 5: the former tasks' ids are fenced, and their positions go on."""
+    """Tasks 8, 3, 5: positions go on, and whoever slept through the change is fenced and let in no more."""
     topic = f"tasks-{unique}"
     flow = scene([topic], delivery="exactly-once", tasks=8, more=SHORT_SESSION)
     create_topic(flow.source, topic, 6)
@@ -204,15 +204,18 @@ def test_the_number_of_tasks_changes_over_restarts(scene, unique):
     for round_, tasks in enumerate((8, 3, 5)):
         document["flows"][0]["tasks"] = tasks
         flow.config.write_text(yaml.safe_dump(document), encoding="utf-8")
-        produce(flow.source, topic, numbered(600, 6, 600 * round_))
+        produce(flow.source, topic, numbered(300 if zombie else 600, 6, 600 * round_))
         worker = flow.start(f"with-{tasks}")
-        if zombie is not None:  # it still believes in the former number, and is fenced
-            worker.wait_running(flow.flow, 40)
+        assert worker.wait_running(flow.flow, 40)["tasks"]["owned"] == list(range(tasks))
+        if zombie is not None:
             zombie.thaw()
-            time.sleep(1)
+            disagrees = "but workers that run already use"
+            zombie.wait(lambda z=zombie, d=disagrees: d in (z.flow(flow.flow).get("error") or ""), 30, disagrees)
+            assert owned(zombie, flow.flow) == []
+            produce(flow.source, topic, numbered(300, 6, 600 * round_ + 300))
+            wait_for_count(flow.target, flow.remote(topic), 600 * (round_ + 1))
             zombie.kill()
-        wait_for_count(flow.target, flow.remote(topic), 600 * (round_ + 1))
-        assert worker.wait_running(flow.flow)["tasks"]["owned"] == list(range(tasks))
+        assert owned(worker, flow.flow) == list(range(tasks))
         if tasks != 5:
             worker.freeze()
             time.sleep(7)  # its session is over: for the group it is gone

@@ -48,9 +48,9 @@ def test_the_printed_tree_is_the_real_one() -> None:
             "clusters a and b are one cluster (id c1); correct the bootstrap of one of them, or remove it",
         ),
         (
-            WorkersDisagree(flow="a__b", tasks=8, running=4, members=2),
-            "a__b: this worker is configured with 8 tasks, but 2 running worker(s) use 4; stop those first, this one "
-            "starts by itself then",
+            WorkersDisagree(flow="a__b", tasks=8, running=4),
+            "a__b: this worker is configured with 8 tasks, but workers that run already use 4; stop those first, this "
+            "one starts by itself then",
         ),
         (ClusterUnavailable(alias="a", detail="refused"), "cluster a is not available: refused"),
         (
