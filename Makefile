@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
+# Tests that run at once, each with its own brokers (about 1 GB of memory for each).
+AT_ONCE ?= 3
 STAMP = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -23,7 +25,7 @@ jars: $(STAMP) ## Download Kafka (once, kept in ~/.cache/krabka-replicator)
 	@$(RUN) -m dev.kafka jars
 
 test: jars browser ## Run every test, on real brokers that the tests start
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest --numprocesses $(AT_ONCE) --dist worksteal --quiet
 
 browser: ## Install Debian's chromium for the browser tests, where that is possible; else they are skipped
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "browser: installing chromium" \

@@ -260,9 +260,13 @@ class ExactlyOnceWriter(TargetWriter):
     ) -> asyncio.Future[RecordMetadata]:
         """As the base class. The caller lets no write run beside a commit."""
         self._check()
-        await self._begin()
-        for place in places:  # all partitions of the transaction in one request, instead of one more at the commit
-            self._producer._txn_manager.maybe_add_partition_to_txn(ClientPartition(*place))
+        try:
+            await self._begin()
+            for place in places:  # all partitions of the transaction in one request, instead of one more at the commit
+                self._producer._txn_manager.maybe_add_partition_to_txn(ClientPartition(*place))
+        except (KafkaError, AssertionError) as error:
+            self._fail(error)
+            raise self._named(error) from error
         return await super().write(tp, batch)
 
     async def _begin(self) -> None:
@@ -285,6 +289,13 @@ class ExactlyOnceWriter(TargetWriter):
             self._fail(error)
             raise self._named(error) from error
         self._end()
+
+    def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
+        """As the base class; what the producer learnt in the background comes before what followed from it."""
+        manager = self._producer._txn_manager
+        if manager is not None and manager.is_fatal_error():
+            error = manager.wait_for_transaction_end().exception() or error
+        return super()._named(error)
 
     def _end(self) -> None:
         self._open = False

@@ -61,7 +61,7 @@ class Pipeline:
         self._syncs_topic = rules.naming.syncs_topic
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
-        self._committing: dict[Task, asyncio.Task[None]] = {}
+        self._committing: dict[int, asyncio.Task[None]] = {}
         self.ends: dict[TopicPartition, int] = {}
         self._resumed = resumed or asyncio.Event()
         if resumed is None:
@@ -70,13 +70,20 @@ class Pipeline:
     async def build(self) -> None:
         """Reach both clusters and make what the flow needs on the target. Raises `ReplicatorError`."""
         await self._ports.source_admin.cluster_id()
+        used = await self._used_tasks()
         for wish in self._own_topics():
             found = await self._ports.target_admin.ensure_topic(wish)
             if found.partitions < wish.partitions:
                 await self._ports.target_admin.create_partitions({wish.name: wish.partitions})
         await self.partitions.look()
-        await self._agree_on_tasks()
+        await self._agree_on_tasks(used)
         await self.reader.start()
+
+    async def _used_tasks(self) -> int:
+        """Return the highest number of tasks that this flow ever had; its tasks topic never shrinks."""
+        topic = tasks_topic(self.config.name)
+        found = await self._ports.target_admin.describe([topic])
+        return found[topic].partitions if topic in found else 0
 
     def _own_topics(self) -> list[TopicWish]:
         factor = self.runtime.internal_topic_replication_factor
@@ -107,22 +114,31 @@ class Pipeline:
             ),
         ]
 
-    async def _agree_on_tasks(self) -> None:
-        """Fence the tasks of a former number of tasks; refuse while workers with another number are at work."""
+    async def _agree_on_tasks(self, used: int) -> None:
+        """Fence the tasks of former numbers of tasks; refuse while workers with another number are at work.
+
+        Their owners may only sleep. What is stored tells of those that committed, `used` of all others.
+        """
         stored = await self._ports.read_positions(range(POSITION_SLOTS), decided=False)
         tasks = self.config.tasks
         if not stored:
             self.partitions.beginnings.first_run(self.partitions.catalog)
         former = {position.tasks for position in stored.values()} - {tasks}
-        if not former:
+        if not former and stored and used <= tasks:
             return
         members = await self._ports.target_admin.group_members(self.group)
-        if members and not any(position.tasks == tasks for position in stored.values()):
+        if members and former and not any(position.tasks == tasks for position in stored.values()):
             raise WorkersDisagree(flow=self.config.name, tasks=tasks, running=max(former))
         self.share.former = frozenset(former)
-        if self.config.delivery == "exactly-once" and not members:
-            writers = [self._ports.make_writer(number, lambda *_: None) for number in range(max(former))]
+        if not members and self.config.delivery == "exactly-once":
+            first = 0 if former or not stored else tasks
+            await self._fence(range(first, max(used, *former, 0)))
+
+    async def _fence(self, numbers: Iterable[int]) -> None:
+        writers = [self._ports.make_writer(number, lambda *_: None) for number in numbers]
+        try:
             await asyncio.gather(*(writer.start() for writer in writers))
+        finally:
             await asyncio.gather(*(writer.close() for writer in writers))
 
     async def run(self) -> None:
@@ -169,7 +185,10 @@ class Pipeline:
             except PositionsOutOfRange as error:
                 await self.partitions.out_of_range(error.positions)
                 continue
-            if batches:
+            if batches and not self._resumed.is_set():
+                # Paused while the fetch waited for them: nothing of a paused flow is written.
+                self.reader.seek({batch.tp: batch.start for batch in reversed(batches)})
+            elif batches:
                 await self._deliver(batches)
 
     def expected(self, task: Task, tp: TopicPartition, batches: Iterable[SourceBatch]) -> list[SourceBatch]:
@@ -219,8 +238,9 @@ class Pipeline:
                 await asyncio.wait_for(self._commit_now.wait(), self.runtime.connect_commit_interval)
             self._commit_now.clear()
             for task in self.share.tasks.values():
-                if task.dirty and task.error is None and task not in self._committing:
-                    self._committing[task] = asyncio.create_task(self._commit_task(task))
+                # Not before the last commit of a former incarnation: it would put an older position behind a newer one.
+                if task.dirty and task.error is None and task.number not in self._committing:
+                    self._committing[task.number] = asyncio.create_task(self._commit_task(task))
 
     async def _commit_task(self, task: Task) -> None:
         """Commit beside the other tasks: one whose partitions have no leader holds up none of them.
@@ -232,7 +252,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit
             self.share.task_failed(task, error)
         finally:
-            del self._committing[task]
+            del self._committing[task.number]
 
     async def _discover(self) -> None:
         while True:

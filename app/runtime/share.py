@@ -95,7 +95,7 @@ class Share:
     async def _become(self) -> None:
         due, self._due = self._due, set()
         failed = [task.number for task in due if self.tasks.get(task.number) is task]
-        if any(isinstance(self.tasks[number].error, TaskFenced) for number in failed):
+        if any(isinstance(task.error, TaskFenced) for task in self.tasks.values()):
             # Who is fenced may have lost the task without knowing yet. Two heartbeats tell; to fence the new owner
             # back would only move the fight.
             await asyncio.sleep(2 * self.runtime.group_heartbeat_interval)
@@ -105,8 +105,8 @@ class Share:
         if self.config.delivery == "at-least-once":
             for task in self.tasks.values():
                 task.reassert()
-        started = await self._start([number for number in wanted if number not in self.tasks])
-        self.tasks |= started
+        if missing := [number for number in wanted if number not in self.tasks]:
+            self.tasks |= await self._start(missing)
         await self._take_up(frozenset(self.tasks))
 
     async def _drop(self, numbers: Iterable[int]) -> None:
@@ -121,23 +121,27 @@ class Share:
 
     async def _start(self, numbers: Sequence[int]) -> dict[int, Task]:
         """Return started tasks (invariant A, up to the positions); on failure none is left open."""
-        flow, total = self.config.name, self.config.tasks
         tasks = {number: self._new_task(number) for number in numbers}
-        if not tasks:
-            return {}
         try:
             await asyncio.gather(*(task.writer.start() for task in tasks.values()))
-            slots = frozenset[int]().union(*(slots_of_task(flow, number, total) for number in numbers))
-            stored, runs = await asyncio.gather(self._ports.read_positions(slots, decided=True), self._read_runs(slots))
-            self._refuse_other_tasks(stored)
+            await self._restore(tasks)
         except BaseException:
             await asyncio.gather(*(task.writer.close() for task in tasks.values()))
             raise
+        return tasks
+
+    async def _restore(self, tasks: Mapping[int, Task]) -> None:
+        """Give started tasks what is stored of their partitions."""
+        flow, total = self.config.name, self.config.tasks
+        slots = frozenset[int]().union(*(slots_of_task(flow, number, total) for number in tasks))
+        stored, runs = await asyncio.gather(self._ports.read_positions(slots, decided=True), self._read_runs(slots))
+        self._refuse_other_tasks(stored)
         for number, task in tasks.items():
             task.restore({tp: position for tp, position in stored.items() if task_of(*tp, total) == number})
             if task.ledger is not None:
                 task.ledger.restore({tp: ring for tp, ring in runs.items() if task_of(*tp, total) == number})
-        return tasks
+        # Positions of another number of tasks are made ours before anything is copied.
+        await asyncio.gather(*(task.commit() for task in tasks.values() if task.dirty))
 
     def _refuse_other_tasks(self, stored: Mapping[TopicPartition, Position]) -> None:
         """Stop when others work with another number of tasks: the same partition has another task there.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from pathlib import Path
 
 #: Away from the ports that services are known by.
 RANGE = (20000, 32000)
+#: Processes that look at the same time, such as parallel tests, look in different parts of it.
+PARTS = 12
 TRIES = 100
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -34,8 +37,10 @@ def free_port() -> int:
     broker over and over is connected to itself one day (seen after 10 000 tries), and holds the port against its
     restart.
     """
+    size = max(1, (RANGE[1] - RANGE[0]) // PARTS)
+    start = RANGE[0] + size * (os.getpid() % min(PARTS, RANGE[1] - RANGE[0]))
     for _ in range(TRIES if RANGE[1] <= _first_outgoing() else 0):
-        port = _CHANCE.randrange(*RANGE)
+        port = _CHANCE.randrange(start, start + size)
         if port not in _given and _is_free(port):
             break
     else:

@@ -204,23 +204,48 @@ def test_the_number_of_tasks_changes_over_restarts(scene, unique):
     for round_, tasks in enumerate((8, 3, 5)):
         document["flows"][0]["tasks"] = tasks
         flow.config.write_text(yaml.safe_dump(document), encoding="utf-8")
-        produce(flow.source, topic, numbered(300 if zombie else 600, 6, 600 * round_))
+        produce(flow.source, topic, numbered(300, 6, 600 * round_))
         worker = flow.start(f"with-{tasks}")
         assert worker.wait_running(flow.flow, 40)["tasks"]["owned"] == list(range(tasks))
+        wait_for_count(flow.target, flow.remote(topic), 600 * round_ + 300)
         if zombie is not None:
             zombie.thaw()
             disagrees = "but workers that run already use"
             zombie.wait(lambda z=zombie, d=disagrees: d in (z.flow(flow.flow).get("error") or ""), 30, disagrees)
             assert owned(zombie, flow.flow) == []
-            produce(flow.source, topic, numbered(300, 6, 600 * round_ + 300))
-            wait_for_count(flow.target, flow.remote(topic), 600 * (round_ + 1))
             zombie.kill()
+        produce(flow.source, topic, numbered(300, 6, 600 * round_ + 300))
+        wait_for_count(flow.target, flow.remote(topic), 600 * (round_ + 1))
         assert owned(worker, flow.flow) == list(range(tasks))
         if tasks != 5:
             worker.freeze()
             time.sleep(7)  # its session is over: for the group it is gone
             zombie = worker
     assert_complete(read_all(flow.target, flow.remote(topic)), 1800, 6, once=True)
+
+
+def test_a_worker_that_slept_before_its_first_commit_copies_nothing(scene, unique):
+    """No position tells of its number of tasks then; its transactional ids are fenced all the same."""
+    topic = f"early-{unique}"
+    flow = scene([topic], delivery="exactly-once", tasks=8, more=SHORT_SESSION)
+    create_topic(flow.source, topic, 6)
+    first = flow.start("with-8")
+    first.wait_running(flow.flow)
+    first.wait(lambda: len(rows(first, flow.flow, topic)) == 6, 40, "all partitions are taken up at their start")
+    first.freeze()
+    produce(flow.source, topic, numbered(600, 6))
+    document = yaml.safe_load(flow.config.read_text(encoding="utf-8"))
+    document["flows"][0]["tasks"] = 3
+    flow.config.write_text(yaml.safe_dump(document), encoding="utf-8")
+    time.sleep(7)
+    second = flow.start("with-3")
+    second.wait_running(flow.flow, 40)
+    first.thaw()
+    refused = "but workers that run already use"
+    first.wait(lambda: refused in (first.flow(flow.flow).get("error") or ""), 30, "a refusal")
+    wait_for_count(flow.target, flow.remote(topic), 600)
+    time.sleep(2)
+    assert_complete(read_all(flow.target, flow.remote(topic)), 600, 6, once=True)
 
 
 def test_workers_that_disagree_about_tasks_do_not_both_work(scene, unique):
