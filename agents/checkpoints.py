@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable
 from typing import Any
 
 import faust
@@ -19,6 +20,7 @@ from app.errors import ReplicatorError
 from app.kafka.admin import Admin, TopicWish
 from app.kafka.follow import Publisher
 from app.kafka.groups import Committed, Groups
+from app.runtime.group_offsets import GroupOffsets
 from app.runtime.knowledge import Knowledge, knowledge
 from app.runtime.rules import flow_rules
 from app.runtime.translator import Translated, clamped
@@ -27,6 +29,9 @@ from app.runtime.write_back import WriteBack
 log = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, Committed]
+
+#: Seconds that checkpoints may be held up before /health says so: a restart of a broker takes less.
+PATIENCE = 60.0
 
 
 class CheckpointFlow(Service):  # type: ignore[misc]
@@ -52,6 +57,14 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         self._reading: asyncio.Task[None] | None = None
         self._said: frozenset[str] = frozenset()
         self.problems: frozenset[str] = frozenset()
+        self.groups = GroupOffsets()
+        self._held_up_since: float | None = None
+
+    def stuck(self) -> str | None:
+        """Say why no round was complete for a minute; None when all is well or not yet worth an alarm."""
+        if self._held_up_since is None or (waited := time.monotonic() - self._held_up_since) < PATIENCE:
+            return None
+        return f"{self.config.name}: checkpoints are held up for {waited:.0f} s: {'; '.join(sorted(self.problems))}"
 
     async def on_stop(self) -> None:
         """Disconnect."""
@@ -67,53 +80,69 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         """Bring checkpoints in step with the source's groups. A cluster that does not answer is left for the next."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._known.keep(), name=f"{self.config.name} offsets")
+        held_up: list[str] = []
+        unclear: list[str] = []
         try:
-            problems = await self._round() if self._known.complete else [f"{self._known.missing} not read yet"]
+            if self._known.complete:
+                held_up, unclear = await self._round()
+            else:
+                held_up = [f"{self._known.missing} not read yet"]
         except (ReplicatorError, OSError) as error:
-            problems = [str(error)]
-        self.problems = frozenset(problems)
+            held_up = [str(error)]
+        self._note(held_up, unclear)
+
+    def _note(self, held_up: Iterable[str], unclear: Iterable[str]) -> None:
+        """Remember, and log once, what holds up the flow's groups, and what is unclear about single partitions."""
+        self.problems = frozenset(held_up) | frozenset(unclear)
+        if not held_up:
+            self._held_up_since = None
+        elif self._held_up_since is None:
+            self._held_up_since = time.monotonic()
         for problem in self.problems - self._said:
             log.warning("%s: checkpoints: %s", self.config.name, problem)
         self._said = self.problems
 
-    async def _round(self) -> list[str]:
-        """Return what could not be done."""
-        answers = {}
-        async for committed in self._source_groups.offsets_in_turn(await self._groups()):
-            for group, offsets in committed.items():
+    async def _round(self) -> tuple[list[str], list[str]]:
+        """Return what was refused to groups, and which partitions have no place on the target."""
+        answers, groups, looked_up = {}, await self._groups(), 0
+        async for chunk in self._source_groups.offsets_in_turn(groups):
+            looked_up += len(chunk)
+            for group, offsets in chunk.items():
                 if found := self._translate(offsets):
                     answers[group] = found
-        ends = await self._target_groups.ends([*{a.target for found in answers.values() for a, _ in found}])
-        problems: set[str] = set()
+        ends = await self._target_groups.ends([*{a.target for found in answers.values() for _, a, _ in found}])
+        unclear: set[str] = set()
         due: dict[str, Offsets] = {}
         news = []
         for number, (group, found) in enumerate(answers.items()):
             if number % 100 == 0:
                 await asyncio.sleep(0)  # data is carried by the same loop
             due[group] = {}
-            for answer, committed_there in found:
+            for _, answer, committed in found:
                 kept = clamped(answer, ends)
                 if not isinstance(kept, Translated):
-                    problems.add(kept.why)
+                    unclear.add(kept.why)
                     continue
-                due[group][kept.target] = Committed(offset=kept.offset, metadata=committed_there.metadata)
-                checkpoint = _checkpoint(group, kept, committed_there)
+                due[group][kept.target] = Committed(offset=kept.offset, metadata=committed.metadata)
+                checkpoint = _checkpoint(group, kept, committed)
                 if self._known.checkpoints.is_news(checkpoint):
                     news.append(checkpoint)
         await self._publish(news)
-        if self._write_back is not None:
-            problems |= await self._write_back.write(due)
-        return sorted(problems)
+        self.groups = GroupOffsets.of(answers, due)
+        refused = await self._write_back.write(due) if self._write_back is not None else ()
+        silent = len(groups) - looked_up
+        held_up = [f"{silent} of {len(groups)} groups could not be looked up on {self.config.source}"] if silent else []
+        return [*held_up, *sorted(refused)], sorted(unclear)
 
     async def _groups(self) -> list[str]:
         states = await self._source_groups.states()
         return [group for group in states if never_translated(group) is None and self._selector.matches(group)]
 
-    def _translate(self, offsets: Mapping[TopicPartition, Committed]) -> list[tuple[Translated, Committed]]:
+    def _translate(self, offsets: Offsets) -> list[tuple[TopicPartition, Translated, Committed]]:
         """Translate what the flow has copied; for what is not copied there is nothing to be said."""
         translator = self._known.translator
-        answers = ((translator.translate(tp, at.offset), at) for tp, at in offsets.items())
-        return [(answer, at) for answer, at in answers if isinstance(answer, Translated)]
+        answers = ((tp, translator.translate(tp, at.offset), at) for tp, at in offsets.items())
+        return [(tp, answer, at) for tp, answer, at in answers if isinstance(answer, Translated)]
 
     async def _publish(self, news: Iterable[Checkpoint]) -> None:
         checkpoints = list(news)
@@ -149,12 +178,13 @@ async def ensure_topics(target: str, settings: Settings) -> None:
         admin.close()
 
 
-def register(app: faust.App, target: str, settings: Settings) -> None:
+def register(app: faust.App, target: str, settings: Settings) -> list[CheckpointFlow]:
     """Give the Faust app of a target a timer for the checkpoints of each flow: a dead source holds up no other."""
-    for config in settings.flows_to(target):
-        flow = CheckpointFlow(config, settings)
+    flows = [CheckpointFlow(config, settings) for config in settings.flows_to(target)]
+    for flow in flows:
         app.service(flow)
         _timer(app, flow, settings.runtime.checkpoint_interval)
+    return flows
 
 
 def _timer(app: faust.App, flow: CheckpointFlow, interval: float) -> None:

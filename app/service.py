@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import commands, failover_commands, pages, plan_command
+from app import commands, explain_command, failover_commands, pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.observer import Observer
@@ -99,6 +99,7 @@ def create_app() -> Replicator:
     commands.register(app, settings)
     plan_command.register(app, settings)
     failover_commands.register(app, settings)
+    explain_command.register(app, settings)
     if settings is not None:
         _wire(app, settings)
     return app

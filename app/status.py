@@ -46,7 +46,9 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
             alias: {"leader": target.leader, "problem": target.problem()}
             for alias, target in supervisor.targets.items()
         },
-        "flows": {name: _flow(flow) for name, flow in supervisor.flows.items()},
+        "flows": {
+            name: {**_flow(flow), "groups": _groups(supervisor, flow)} for name, flow in supervisor.flows.items()
+        },
         "events": [asdict(event) for event in events],
     }
 
@@ -91,6 +93,21 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "held": held(pipeline),
         "losses": [asdict(loss) for loss in pipeline.partitions.beginnings.losses] if pipeline else [],
         "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
+    }
+
+
+def _groups(supervisor: Supervisor, flow: FlowService) -> dict[str, Any] | None:
+    """What the last round of checkpoints found; only the target's leader knows."""
+    target = supervisor.targets.get(flow.config.target)
+    checkpoints = target.checkpoints.get(flow.config.name) if target and target.leader else None
+    if checkpoints is None:
+        return None
+    found = checkpoints.groups
+    return {
+        "problems": sorted(checkpoints.problems),
+        "groups": found.groups,
+        "partitions": found.partitions,
+        "first": list(found.first),
     }
 
 

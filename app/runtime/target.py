@@ -41,6 +41,7 @@ class TargetService(Service):  # type: ignore[misc]
         self._datadir = datadir
         self._app: faust.App | None = None
         self._unassigned_since: float | None = None
+        self.checkpoints: dict[str, checkpoints.CheckpointFlow] = {}
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -62,14 +63,20 @@ class TargetService(Service):  # type: ignore[misc]
         """Say what keeps leader work from running on this target; None when it runs."""
         if self.error is not None:
             return self.error
-        if self._app is None or self._unassigned_since is None:
+        if self._app is None:
             return None
+        if self._unassigned_since is None:
+            return self._stuck()
         waited = asyncio.get_running_loop().time() - self._unassigned_since
         if waited > ASSIGNMENT_PATIENCE:
             return (
                 f"Faust's group on {self.alias} gave no assignment for {waited:.0f} s; heartbeats and checkpoints wait"
             )
         return None
+
+    def _stuck(self) -> str | None:
+        reasons = [reason for flow in self.checkpoints.values() if (reason := flow.stuck())] if self.leader else []
+        return "; ".join(reasons) or None
 
     @property
     def leader(self) -> bool:
@@ -135,7 +142,8 @@ class TargetService(Service):  # type: ignore[misc]
         app.on_rebalance_complete.connect(self._assigned, weak=False)
         heartbeats.register(app, self.alias, self.settings)
         topic_sync.register(app, self.alias, self.settings)
-        checkpoints.register(app, self.alias, self.settings)
+        flows = checkpoints.register(app, self.alias, self.settings)
+        self.checkpoints = {flow.config.name: flow for flow in flows}
         return app
 
     def _unassigned(self, *_: Any, **__: Any) -> None:

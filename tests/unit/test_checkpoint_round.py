@@ -1,0 +1,222 @@
+"""A round of checkpoints: what it asks of the clusters, what it writes, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+
+from agents import checkpoints
+from app.config import Settings
+from app.core.flow_rules import FlowRules
+from app.core.formats import Checkpoint
+from app.core.naming import Naming
+from app.core.runs import Run, StoredRun, run_key
+from app.core.selection import Selector
+from app.errors import ClusterUnavailable
+from app.runtime.group_offsets import SHOWN
+from app.runtime.knowledge import Knowledge
+from app.runtime.translator import Translator
+from tables.checkpoints import Checkpoints
+from tables.offset_runs import OffsetRuns, OffsetSyncs
+
+GROUPS, PARTITIONS = 400, 10
+
+DOCUMENT = {
+    "clusters": {"a": {"bootstrap": "127.0.0.1:1"}, "b": {"bootstrap": "127.0.0.1:2"}},
+    "flows": [{"from": "a", "to": "b", "topics": {"include": ["t"]}, "sync": {"group_offsets": True}}],
+}
+
+
+def done(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def failed() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    return future
+
+
+class Cluster:
+    """One cluster's admin side, with idle groups; it counts the requests of each kind."""
+
+    def __init__(self, topic: str) -> None:
+        self.alias = "a"
+        self.client = self
+        self.topic = topic
+        self.asked: Counter[str] = Counter()
+        self.offsets: dict[str, list[int]] = {}
+        self.down = False
+        self.mute = False
+
+    async def describe(self, topics: Iterable[str]) -> dict[str, Any]:
+        self.asked["describe"] += 1
+        return {topic: SimpleNamespace(partitions=PARTITIONS) for topic in topics if topic == self.topic}
+
+    def close(self) -> None:
+        self.asked["close"] += 1
+
+    def list_consumer_groups(self, **_: Any) -> Future[Any]:
+        self.asked["groups"] += 1
+        if self.down:
+            raise ClusterUnavailable(alias=self.alias, detail="no answer")
+        state = SimpleNamespace(name="EMPTY")
+        listed = [SimpleNamespace(group_id=group, state=state) for group in self.offsets]
+        return done(SimpleNamespace(errors=[], valid=listed))
+
+    def list_consumer_group_offsets(self, asked: Sequence[Any], **_: Any) -> dict[str, Future[Any]]:
+        self.asked["offsets"] += 1
+        if self.mute:
+            return {one.group_id: failed() for one in asked}
+        (group,) = (one.group_id for one in asked)
+        found = [ConfluentTopicPartition(self.topic, p, at) for p, at in enumerate(self.offsets.get(group, []))]
+        return {group: done(SimpleNamespace(topic_partitions=found))}
+
+    def alter_consumer_group_offsets(self, asked: Sequence[Any], **_: Any) -> dict[str, Future[Any]]:
+        self.asked["alter"] += 1
+        (one,) = asked
+        return {one.group_id: done(SimpleNamespace(topic_partitions=one.topic_partitions))}
+
+    def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        self.asked["ends"] += 1
+        return {tp: done(SimpleNamespace(offset=1000)) for tp in asked}
+
+
+class Target:
+    """What a round of `flow` is made of: both clusters, the records that were written, what is known."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source, self.target = Cluster("t"), Cluster("a.t")
+        self.written: list[tuple[bytes, bytes]] = []
+        self.loaded = True
+        clusters = {"a": self.source, "b": self.target}
+        monkeypatch.setattr(checkpoints, "Admin", lambda alias, *_: clusters[alias])
+        monkeypatch.setattr(checkpoints, "Publisher", lambda *_: self)
+        monkeypatch.setattr(checkpoints, "knowledge", lambda *_: self._knowledge())
+        settings = Settings.model_validate(DOCUMENT)
+        self.flow = checkpoints.CheckpointFlow(settings.flows[0], settings)
+
+    async def publish(self, topic: str, records: list[tuple[bytes, bytes]]) -> None:
+        assert topic == "a.checkpoints.internal"
+        self.written += records
+
+    async def close(self) -> None:
+        """As a publisher."""
+
+    async def run(self) -> None:
+        """As a follower."""
+
+    place = "the index"
+
+    def _knowledge(self) -> Knowledge:
+        runs = OffsetRuns()
+        for partition in range(PARTITIONS):
+            run = StoredRun(number=0, run=Run(upstream=0, downstream=5, count=900), after=None, reach=0)
+            runs.learn(run_key("a__b", "t", partition, 0), run.value())
+        naming = Naming(source="a", target="b", aliases=frozenset("ab"))
+        rules = FlowRules(naming=naming, selector=Selector(include=("t",)))
+        translator = Translator(rules, runs=runs, syncs=OffsetSyncs(), home_runs=OffsetRuns())
+        follower: Any = self
+        return Knowledge(
+            translator=translator, checkpoints=Checkpoints(), followers=(follower,), source_follower=follower
+        )
+
+
+@pytest.fixture
+def target(monkeypatch: pytest.MonkeyPatch) -> Target:
+    made = Target(monkeypatch)
+    made.source.offsets = {f"g{number:03}": [100 + number] * PARTITIONS for number in range(GROUPS)}
+    return made
+
+
+async def test_requests_grow_with_the_groups_and_not_with_their_partitions(target: Target) -> None:
+    await target.flow.round()
+    assert target.flow.problems == frozenset()
+    assert target.source.asked == {"groups": 1, "offsets": GROUPS}
+    assert target.target.asked == {"groups": 1, "describe": 1, "ends": 1, "offsets": GROUPS, "alter": GROUPS}
+    assert len(target.written) == GROUPS * PARTITIONS
+    found = [Checkpoint.decode(key, value) for key, value in target.written]
+    assert {(one.upstream, one.downstream) for one in found} == {(at, at + 5) for at in range(100, 100 + GROUPS)}
+
+
+async def test_a_round_without_news_writes_nothing_and_looks_at_no_group_on_the_target(target: Target) -> None:
+    await target.flow.round()
+    target.source.asked.clear()
+    target.target.asked.clear()
+    target.written.clear()
+    await target.flow.round()
+    assert target.source.asked == {"groups": 1, "offsets": GROUPS}
+    assert target.target.asked == {"describe": 1, "ends": 1}
+    assert target.written == []
+
+
+async def test_what_is_shown_is_bounded_and_counted(target: Target) -> None:
+    await target.flow.round()
+    found = target.flow.groups
+    assert (found.groups, found.partitions, len(found.first)) == (GROUPS, GROUPS * PARTITIONS, SHOWN)
+    assert found.first[11] == {
+        "group": "g001",
+        "topic": "t",
+        "partition": 1,
+        "source_offset": 101,
+        "target_topic": "a.t",
+        "target_offset": 106,
+        "exact": True,
+    }
+
+
+async def test_nothing_is_asked_before_the_index_is_read(target: Target) -> None:
+    target.loaded = False
+    await target.flow.round()
+    assert target.flow.problems == {"the index, the index not read yet"}
+    assert not target.source.asked
+
+
+async def test_only_what_lasts_is_a_reason_for_an_alarm(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
+    target.source.down = True
+    await target.flow.round()
+    now = checkpoints.PATIENCE - 1
+    await target.flow.round()
+    assert target.flow.stuck() is None
+    now += 2
+    assert "no answer" in (target.flow.stuck() or "")
+    target.source.down = False
+    await target.flow.round()
+    assert target.flow.stuck() is None
+    assert target.flow.problems == frozenset()
+
+
+async def test_a_topic_that_is_gone_on_the_target_is_told_of_and_is_no_alarm(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
+    target.target.topic = "other"
+    await target.flow.round()
+    now = 2 * checkpoints.PATIENCE
+    assert "a.t-0 is not there" in target.flow.problems
+    assert target.flow.stuck() is None
+    assert target.flow.groups.groups == 0
+    assert target.written == []
+
+
+async def test_groups_that_are_not_looked_up_are_told_of_and_asked_for_again(target: Target) -> None:
+    target.source.mute = True
+    await target.flow.round()
+    assert target.flow.problems == {f"{GROUPS} of {GROUPS} groups could not be looked up on a"}
+    assert target.written == []
+    target.source.mute = False
+    await target.flow.round()
+    assert target.flow.problems == frozenset()
+    assert len(target.written) == GROUPS * PARTITIONS
