@@ -32,29 +32,45 @@ def settled(worker: Any, flow: Any, group: str, topic: str, upstream: int, parti
 
 @DELIVERIES
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactions"])
-@pytest.mark.parametrize("lag", [0, 1000])
-def test_a_group_moves_without_a_miss_or_a_repeat(scene, unique, delivery, transactional, lag):
-    topic, group, total = f"moved-{unique}", f"movers-{unique}", 3000
+def test_groups_move_without_a_miss_or_a_repeat(scene, unique, delivery, transactional):
+    """At the end, behind it, and behind a crash of the worker; members of the classic and of the new protocol."""
+    topic, half, total = f"moved-{unique}", 6000, 12_000
     flow = scene([topic], delivery=delivery, sync={"group_offsets": True}, more=FAST)
+    remote = flow.remote(topic)
     create_topic(flow.source, topic)
-    worker = flow.start()
-    worker.wait_running(flow.flow)
-    values = [b"%d" % number for number in range(total)]
+
+    def write(start: int) -> None:
+        if transactional:
+            values = [b"%d" % number for number in range(start, start + half)]
+            transactions(flow.source, topic, f"tx-{unique}", values, 200)
+        else:
+            produce(flow.source, topic, numbered(half, start=start))
+
+    first = flow.start("first")
+    write(0)
+    wait_for_count(flow.target, remote, half)
+    first.kill()
+    worker = flow.start("second")
+    write(half)
+    wait_for_count(flow.target, remote, total)
+    groups = [(lag, protocol) for lag in (0, 1000, 10_000) for protocol in ("classic", "consumer")]
     if transactional:
-        transactions(flow.source, topic, f"tx-{unique}", values, 50)
-    else:
-        produce(flow.source, topic, numbered(total))
-    wait_for_count(flow.target, flow.remote(topic), total)
-    seen = consume(flow.source, group, topic, total - lag)
-    assert len(seen) == total - lag
-    upstream = committed(flow.source, group)[topic, 0]
-    settled(worker, flow, group, flow.remote(topic), upstream)
-    worker.wait(lambda: (flow.remote(topic), 0) in committed(flow.target, group), 10, "written back")
+        groups = groups[::2]
+    for lag, protocol in groups:
+        group = f"g-{unique}-{lag}-{protocol}"
+        options = {"group.protocol": protocol}
+        assert len(consume(flow.source, group, topic, total - lag, **options)) == total - lag
+    for lag, protocol in groups:
+        group = f"g-{unique}-{lag}-{protocol}"
+        settled(worker, flow, group, remote, committed(flow.source, group)[topic, 0])
+        worker.wait(lambda g=group: (remote, 0) in committed(flow.target, g), 30, f"{group} written back")
 
     produce(flow.source, topic, numbered(100, start=total))
-    wait_for_count(flow.target, flow.remote(topic), total + 100)
-    rest = consume(flow.target, group, flow.remote(topic), lag + 200)
-    assert [int(value) for value in rest] == list(range(total - lag, total + 100))
+    wait_for_count(flow.target, remote, total + 100)
+    for lag, protocol in groups:
+        group = f"g-{unique}-{lag}-{protocol}"
+        rest = consume(flow.target, group, remote, lag + 100, **{"group.protocol": protocol})
+        assert [int(value) for value in rest] == list(range(total - lag, total + 100)), group
 
 
 @DELIVERIES
@@ -105,14 +121,14 @@ def test_a_group_that_was_reset_gets_a_lower_checkpoint_and_keeps_its_offset_on_
 def test_each_partition_is_written_back_by_itself(scene, unique):
     topic, group = f"parts-{unique}", f"g-{unique}"
     flow = scene([topic], sync={"group_offsets": True}, more=FAST)
-    create_topic(flow.source, topic, 3)
+    create_topic(flow.source, topic, 4)  # nothing is ever written to the last one
     produce(flow.source, topic, numbered(600, 3))
     worker = flow.start()
     wait_for_count(flow.target, flow.remote(topic), 600)
     commit(flow.target, group, flow.remote(topic), {0: 40, 2: 150})
-    commit(flow.source, group, topic, {0: 100, 1: 101, 2: 120})
+    commit(flow.source, group, topic, {0: 100, 1: 101, 2: 120, 3: 0})
     remote = flow.remote(topic)
-    expected = {(remote, 0): 100, (remote, 1): 101, (remote, 2): 150}
+    expected = {(remote, 0): 100, (remote, 1): 101, (remote, 2): 150, (remote, 3): 0}
     worker.wait(lambda: committed(flow.target, group) == expected, 20, "written back")
 
 
@@ -155,14 +171,14 @@ def test_a_group_that_reads_copies_is_led_back_to_the_originals(clusters, unique
         assert (found.upstream, found.downstream) == (17, 20)
 
 
-def command(flow: Any, *arguments: str) -> tuple[int, Any]:
+def command(config: Path, *arguments: str) -> tuple[int, Any]:
     """Run `faust -A app …` as an operator does; return the exit code and the JSON it prints."""
     faust = Path(sys.executable).parent / "faust"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KRABKA_")}
     done = subprocess.run(
         [str(faust), "-A", "app", *arguments, "--json"],
         cwd=ROOT,
-        env=environment | {"KRABKA_REPLICATOR_CONFIG": str(flow.config)},
+        env=environment | {"KRABKA_REPLICATOR_CONFIG": str(config)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -185,16 +201,46 @@ def test_commands_translate_and_move_a_group_without_a_worker_and_without_the_so
     settled(worker, flow, group, flow.remote(topic), 50)
     assert worker.stop() == 0
 
-    code, shown = command(flow, "translate", group)
+    code, shown = command(flow.config, "translate", group)
     (row,) = shown["flows"][0]["partitions"]
     assert code == 0
     assert (row["source_offset"], row["target_offset"], row["exact"], row["lag_on_target"]) == (50, 50, True, 50)
     assert committed(flow.target, group) == {}
+    code, told = command(flow.config, "explain", group)
+    (row,) = told["flows"][0]["partitions"]
+    assert (code, row["translated"], told["flows"][0]["state_on_target"]) == (0, "exact", "ABSENT")
+    assert row["written_back"].startswith("no: sync.group_offsets is off")
     source.stop()
-    code, moved = command(flow, "failover", group, "--apply")
+    code, moved = command(flow.config, "failover", group, "--apply")
     assert (code, moved["flows"][0]["basis"], moved["flows"][0]["applied"]) == (0, "checkpoints", True)
     assert committed(flow.target, group) == {(flow.remote(topic), 0): 50}
     assert [int(v) for v in consume(flow.target, group, flow.remote(topic), 60)] == list(range(50, 100))
+
+
+def test_a_group_goes_over_and_comes_home_by_command(clusters, unique, tmp_path):
+    a, b, topic, group = f"a-{unique}", f"b-{unique}", f"trip-{unique}", f"g-{unique}"
+    flows = [
+        {"from": a, "to": b, "topics": {"include": [topic]}, "delivery": "exactly-once"},
+        {"from": b, "to": a, "topics": {"include": [topic]}, "delivery": "exactly-once"},
+    ]
+    here, there = clusters.source.bootstrap, clusters.target.bootstrap
+    create_topic(here, topic)
+    create_topic(there, topic)
+    transactions(here, topic, f"tx-{unique}", [b"%d" % n for n in range(300)], 10)
+    config = write_config(tmp_path, {a: here, b: there}, flows, **FAST)
+    with Worker(config, tmp_path) as worker:
+        copies = f"{a}.{topic}"
+        wait_for_count(there, copies, 300)
+        read = consume(here, group, topic, 95)
+        over, back = f"{a}__{b}", f"{b}__{a}"
+        code, moved = command(config, "failover", group, "--flow", over, "--apply")
+        assert (code, moved["flows"][0]["applied"]) == (0, True), moved
+        read += consume(there, group, copies, 100)
+        code, moved = command(config, "failover", group, "--flow", back, "--apply")
+        assert (code, moved["flows"][0]["applied"]) == (0, True), moved
+        read += consume(here, group, topic, 205)
+        assert [int(value) for value in read] == list(range(300))
+        assert worker.stop() == 0
 
 
 def test_names_that_stay_the_same_are_the_names_in_checkpoints(scene, unique):
