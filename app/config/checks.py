@@ -9,6 +9,7 @@ from app.config.base import nearest
 from app.config.complaints import unknown_key
 from app.config.models import FlowConfig
 from app.core.naming import ambiguous
+from app.core.network import circle
 from app.errors import Problem
 
 
@@ -23,6 +24,7 @@ def cross_checks(document: dict[str, Any], only_targets: tuple[str, ...], variab
     problems = [problem for index, flow in indexed for problem in _flow(index, flow, aliases)]
     problems += _repeated(indexed)
     problems += _separators(indexed, aliases)
+    problems += _circles(indexed)
     targets = {flow["to"] for _, flow in indexed if isinstance(flow.get("to"), str)}
     for alias in only_targets if targets else ():
         if alias not in targets:
@@ -56,6 +58,28 @@ def _separators(indexed: list[tuple[int, dict[str, Any]]], aliases: tuple[str, .
         for one, other in ambiguous(aliases, separator):
             what = f"aliases {one!r} and {other!r} look alike in a topic's name, separator {separator!r}"
             yield Problem(f"flows[{index}].separator", what)
+
+
+def _circles(indexed: list[tuple[int, dict[str, Any]]]) -> Iterator[Problem]:
+    """What every flow of a circle must be able to read in a name: who put what in front of it."""
+    flows = {(flow["from"], flow["to"]): (i, flow) for i, flow in indexed if _has_ends(flow)}
+    for link, (index, flow) in flows.items():
+        others = [flows[other] for other in circle(link, flows) if flows[other][0] < index]
+        for other, before in sorted(others, key=lambda found: found[0]):
+            why = f"flows[{index}] and flows[{other}] lead in a circle; names would grow without end"
+            if flow.get("separator", ".") != before.get("separator", "."):
+                yield Problem(f"flows[{index}].separator", f"{why} with different separators")
+            if _is_template(flow) and _is_template(before):
+                yield Problem(f"flows[{index}].naming", f"{why} with two templates; name the topics in a map")
+
+
+def _has_ends(flow: dict[str, Any]) -> bool:
+    return all(isinstance(flow.get(end), str) for end in ("from", "to"))
+
+
+def _is_template(flow: dict[str, Any]) -> bool:
+    naming = flow.get("naming")
+    return isinstance(naming, dict) and "template" in naming
 
 
 def _has_separator(flow: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ class FlowRules:
     """All that decides about a flow's topics; `target_zones` are the zones of the target cluster.
 
     `origins_hidden` says that some flow into the source keeps or changes names, so that a topic's name there does not
-    tell where its records came from.
+    tell where its records came from. `target_in_front` and `leads_back`: see `Naming.cycle`.
     """
 
     naming: Naming
@@ -22,6 +22,8 @@ class FlowRules:
     policies: tuple[Policy, ...] = ()
     target_zones: frozenset[str] = frozenset()
     origins_hidden: bool = False
+    target_in_front: bool = False
+    leads_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def select(topic: str, rules: FlowRules) -> Selected | NotSelected:
     remote_topic = rules.naming.remote_topic(topic)
     reason = (
         never_selected(topic)
-        or rules.naming.cycle(topic)
+        or rules.naming.cycle(topic, target_in_front=rules.target_in_front, leads_back=rules.leads_back)
         or _not_listed(topic, rules)
         or kept_back(topic, rules)
         or problems(remote_topic)

@@ -52,6 +52,13 @@ class RenameTemplate:
         """Return the name on the target."""
         return self.text.replace("{source}", source).replace("{topic}", topic)
 
+    def gives(self, name: str, source: str) -> bool:
+        """Tell whether `name` is one that this template gives to some topic and that differs from the topic's."""
+        text = self.text.replace("{source}", source)
+        before, _, after = text.partition("{topic}")
+        named = len(name) > len(before) + len(after) and name.startswith(before)
+        return text != "{topic}" and named and name.endswith(after.replace("{topic}", ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
@@ -132,13 +139,19 @@ class Naming:
         """Tell whether `topic` holds some cluster's heartbeats."""
         return self.original(topic) == HEARTBEATS
 
-    def cycle(self, topic: str) -> str | None:
-        """Say why sending `topic` would bring records back to where they were; None when its name is no reason.
+    def cycle(self, topic: str, *, target_in_front: bool = False, leads_back: bool = False) -> str | None:
+        """Say why sending `topic` would bring it back to where it was; None when its name is no reason.
 
-        Topics that do not get the source's alias in front are never refused here; their records are, by provenance.
+        Topics that do not get the source's alias in front may bear the target's alias for other reasons. They are
+        refused by it only where a flow out of the target puts it there (`target_in_front`); else their records are, by
+        provenance. `leads_back` tells that flows lead from the target to the source: a template would be applied to
+        what it named before.
         """
-        if self.target in self.origins(topic) and self.names_origin(topic):
+        if self.target in self.origins(topic) and (target_in_front or self.names_origin(topic)):
             return f"its name says that its records came from {self.target}, they would return there"
+        template = self.renames if isinstance(self.renames, RenameTemplate) else None
+        if leads_back and template and any(template.gives(name, self.source) for name in self.names(topic)):
+            return f"its name is one that {template.text!r} gave, and flows lead back: it would grow without end"
         return None
 
 

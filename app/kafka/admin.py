@@ -1,7 +1,7 @@
 """Admin work on one cluster, as coroutines over confluent-kafka's AdminClient.
 
-confluent-kafka is used because aiokafka's admin client knows neither topic ids nor incremental configs, ACLs or the
-offsets of other groups.
+confluent-kafka is used because aiokafka's admin client knows neither incremental configs nor ACLs or the offsets of
+other groups. What a cluster says of itself and its topics is asked for in app/kafka/metadata.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from aiokafka.errors import KafkaError as AiokafkaError
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
@@ -22,7 +23,8 @@ from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.core.topics import AlterConfigs, Setting
 from app.errors import ClusterUnavailable, TopicNotCreated
-from app.kafka.clients import confluent_options
+from app.kafka.clients import aiokafka_options, confluent_options
+from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
 from app.kafka.settings import edits, setting
 
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class Admin:
     def __init__(self, alias: str, cluster: ClusterConfig, runtime: RuntimeConfig) -> None:
         self.alias = alias
         self._options = confluent_options(cluster, runtime)
+        self._metadata_options = aiokafka_options(cluster, runtime)
         self._timeout = runtime.client_request_timeout
         self._create_timeout = runtime.topic_create_timeout
         self._client: AdminClient | None = None
@@ -72,47 +75,31 @@ class Admin:
 
     async def cluster_id(self, timeout: float | None = None) -> str:
         """Return the cluster's own id, the proof of which cluster an address leads to."""
-        seconds = timeout or self._timeout
-        future = self.client.describe_cluster(request_timeout=seconds)
-        return str((await self._result(future)).cluster_id)
+        return (await self._ask([], timeout)).cluster_id
 
     async def topics(self) -> dict[str, TopicInfo]:
         """Return every topic the cluster shows us, by name, with topic ids."""
-        metadata = await self._call(self.client.list_topics, timeout=self._timeout)
-        names = [name for name, topic in metadata.topics.items() if topic.error is None]
-        described: dict[str, TopicInfo] = {}
-        for start in range(0, len(names), DESCRIBE_CHUNK):
-            described |= await self._describe(names[start : start + DESCRIBE_CHUNK])
-        return described
+        return _present((await self._ask(None)).topics)
 
     async def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """Return those of `names` that exist."""
+        """Return those of `names` that exist and that we may see."""
         wanted = list(names)
-        return await self._describe(wanted) if wanted else {}
-
-    async def _describe(self, names: list[str]) -> dict[str, TopicInfo]:
-        futures = self.client.describe_topics(TopicCollection(names), request_timeout=self._timeout)
-        found = {}
-        for name, future in futures.items():
-            topic = await self._unless(future, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-            if topic is not None:
-                found[name] = TopicInfo(name=name, partitions=len(topic.partitions), topic_id=str(topic.topic_id))
-        return found
+        return _present((await self._ask(wanted)).topics) if wanted else {}
 
     async def gone(self, names: Iterable[str]) -> frozenset[str]:
         """Return those of `names` of which the cluster says that they do not exist, not that we may not see them."""
         wanted = list(names)
         if not wanted:
             return frozenset()
-        futures = self.client.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
-        absent = set()
-        for name, future in futures.items():
-            try:
-                await asyncio.wrap_future(future)
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    absent.add(name)
-        return frozenset(absent)
+        return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == UNKNOWN_TOPIC)
+
+    async def _ask(self, topics: Iterable[str] | None, timeout: float | None = None) -> Metadata:
+        try:
+            return await ask(self._metadata_options, topics, timeout or self._timeout)
+        except asyncio.TimeoutError as error:
+            raise ClusterUnavailable(alias=self.alias, detail="it does not answer") from error
+        except (AiokafkaError, OSError) as error:
+            raise ClusterUnavailable(alias=self.alias, detail=str(error) or type(error).__name__) from error
 
     async def create_topics(self, wishes: Iterable[TopicWish], *, validate_only: bool = False) -> dict[str, str]:
         """Create topics, many in a request, and wait until the controller has them.
@@ -300,16 +287,19 @@ class Admin:
         except KafkaException as error:
             raise self._unavailable(error.args[0]) from error
 
-    async def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        try:
-            return await asyncio.to_thread(function, *arguments, **options)
-        except KafkaException as error:
-            raise self._unavailable(error.args[0]) from error
-
     def close(self) -> None:
         """Let go of the client; its thread ends when the last reference is gone."""
         with contextlib.suppress(AttributeError):
             self._client = None
+
+
+def _present(topics: Iterable[TopicMetadata]) -> dict[str, TopicInfo]:
+    """Return the topics that exist; one whose leader is being elected does, though its partitions may be unknown."""
+    return {
+        topic.name: TopicInfo(name=topic.name, partitions=topic.partitions, topic_id=topic.topic_id)
+        for topic in topics
+        if topic.error_code in (0, NO_LEADER) and topic.partitions
+    }
 
 
 _UNREACHABLE = frozenset(

@@ -37,6 +37,9 @@ class PositionRecord:
     value: bytes
 
 
+#: What aiokafka's producer raises; assertions and illegal operations when it has failed in the background.
+_PRODUCER_ERRORS = (KafkaError, IllegalOperation, AssertionError)
+
 #: A key holds a topic's name and a flow's, a value some numbers: far below a megabyte in all.
 _RECORDS_PER_BATCH = 1000
 
@@ -107,7 +110,7 @@ class TargetWriter:
             future: asyncio.Future[RecordMetadata] = await self._producer.send_batch(
                 batch, tp.topic, partition=tp.partition
             )
-        except (KafkaError, AssertionError) as error:
+        except _PRODUCER_ERRORS as error:
             self._fail(error)
             raise self._named(error) from error
         self._in_flight.add(future)
@@ -234,7 +237,7 @@ class AtLeastOnceWriter(TargetWriter):
     async def _store(self, records: Iterable[PositionRecord]) -> None:
         try:
             await self._unless_broken(asyncio.gather(*await self._send_positions(records)))
-        except (KafkaError, AssertionError) as error:
+        except _PRODUCER_ERRORS as error:
             self._fail(error)
             raise self._named(error) from error
 
@@ -264,7 +267,7 @@ class ExactlyOnceWriter(TargetWriter):
             await self._begin()
             for place in places:  # all partitions of the transaction in one request, instead of one more at the commit
                 self._producer._txn_manager.maybe_add_partition_to_txn(ClientPartition(*place))
-        except (KafkaError, AssertionError) as error:
+        except _PRODUCER_ERRORS as error:
             self._fail(error)
             raise self._named(error) from error
         return await super().write(tp, batch)
@@ -285,7 +288,7 @@ class ExactlyOnceWriter(TargetWriter):
             await self._flushed()
             await self._unless_broken(asyncio.gather(*await self._send_positions([*positions, *learnt()])))
             await self._unless_broken(self._producer.commit_transaction())
-        except (KafkaError, AssertionError) as error:
+        except _PRODUCER_ERRORS as error:
             self._fail(error)
             raise self._named(error) from error
         self._end()
@@ -311,8 +314,7 @@ class ExactlyOnceWriter(TargetWriter):
         """As the base class; an open transaction is aborted, so that its records hold no reader back."""
         self._closed = True
         if self._open and self.failure is None:
-            # AssertionError: aiokafka learnt in the background that the producer is fenced.
-            with contextlib.suppress(KafkaError, AssertionError, asyncio.TimeoutError):
+            with contextlib.suppress(*_PRODUCER_ERRORS, asyncio.TimeoutError):
                 await asyncio.wait_for(self._producer.abort_transaction(), 1)
         self._end()
         await super().close()

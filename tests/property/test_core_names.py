@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.core.flow_rules import FlowRules, Selected, select
-from app.core.naming import Naming, collides, problems
+from app.core.naming import Naming, RenameTemplate, collides, problems
+from app.core.network import circle
 from app.core.provenance import origin_header, returns_home
 from app.core.selection import Pattern, Selector
 
@@ -134,3 +135,41 @@ def test_no_network_of_identity_flows_brings_a_record_home(
                 assert target not in way
                 copies.append(((*way, target), (*headers, origin_header(source))))
         assert len(copies) < 100, "a record circles"
+
+
+@settings(max_examples=150)
+@given(
+    st.dictionaries(
+        st.sampled_from([(a, b) for a in CLUSTERS for b in CLUSTERS if a != b]),
+        st.sampled_from(["default", "identity", "default", "identity", "x.{topic}"]),
+        min_size=1,
+    ).filter(lambda network: sum("{" in style for style in network.values()) <= 1),
+    st.sampled_from(["orders", "A.orders", "x.orders", "heartbeats"]),
+)
+def test_names_grow_to_an_end_in_every_network(network: dict[tuple[str, str], str], topic: str) -> None:
+    known = frozenset(CLUSTERS)
+    flows = {}
+    for (source, target), style in network.items():
+        naming = Naming(
+            source=source,
+            target=target,
+            aliases=known,
+            style="identity" if style == "identity" else "default",
+            renames=RenameTemplate(text=style) if "{" in style else None,
+        )
+        flows[source, target] = FlowRules(
+            naming=naming,
+            selector=Selector(include=("*",)),
+            target_in_front=any(a == target and s == "default" for (a, _), s in network.items()),
+            leads_back=bool(circle((source, target), network)),
+        )
+    held = {cluster: {topic} for cluster in CLUSTERS}
+    for _ in range(30):
+        sizes = {cluster: len(names) for cluster, names in held.items()}
+        for (source, target), rules in flows.items():
+            decisions = [select(name, rules) for name in held[source]]
+            held[target] |= {decision.remote_topic for decision in decisions if isinstance(decision, Selected)}
+            assert max(map(len, held[target])) < 40, "names grow without end"
+        if sizes == {cluster: len(names) for cluster, names in held.items()}:
+            return
+    raise AssertionError({cluster: sorted(names)[:5] for cluster, names in held.items()})

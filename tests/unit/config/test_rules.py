@@ -95,6 +95,15 @@ def test_two_flows_with_one_name(refused: Refused, base: str) -> None:
     assert refused(again) == ["flows[2]: is the flow us-east__eu-west again, see flows[0]"]
 
 
+def test_flows_in_a_circle_must_be_able_to_read_each_other_s_names(refused: Refused, base: str) -> None:
+    back = base + "  - {from: eu-west, to: us-east, separator: '-'}\n"
+    why = "flows[1] and flows[0] lead in a circle; names would grow without end"
+    assert refused(back) == [f"flows[1].separator: {why} with different separators"]
+    template = "naming: {template: 'x.{topic}'}"
+    twice = base.replace(FLOW, f"{FLOW}, {template}") + f"  - {{from: eu-west, to: us-east, {template}}}\n"
+    assert refused(twice) == [f"flows[1].naming: {why} with two templates; name the topics in a map"]
+
+
 def test_a_flow_to_itself(refused: Refused, base: str) -> None:
     problem = "flows[0]: from and to are both 'us-east'; a flow needs two clusters"
     assert refused(base.replace(FLOW, "to: us-east")) == [problem]

@@ -128,6 +128,28 @@ def test_identity_leaves_loops_to_provenance_except_for_heartbeats() -> None:
     assert identity.cycle("target.heartbeats") is not None
 
 
+def test_a_name_with_the_target_in_front_is_refused_where_flows_put_it_there() -> None:
+    identity = naming(style="identity")
+    assert identity.cycle("target.topic1", target_in_front=True) is not None
+    assert identity.cycle("other.topic1", target_in_front=True) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "given"),
+    [
+        ("x.{topic}", "x.t", True),
+        ("x.{topic}", "x.", False),
+        ("x.{topic}", "t", False),
+        ("{topic}.{source}", "t.A", True),
+        ("{topic}", "t", False),
+    ],
+)
+def test_a_template_is_not_applied_to_what_it_gave_where_flows_lead_back(template: str, name: str, given: bool) -> None:
+    named = Naming(source="A", target="B", renames=RenameTemplate(text=template))
+    assert (named.cycle(name, leads_back=True) is not None) == given
+    assert named.cycle(name) is None
+
+
 @pytest.mark.parametrize("style", ["default", "identity"])
 def test_heartbeats_of_two_sources_and_the_target_s_own_never_share_a_name(style: str) -> None:
     assert {naming(alias, "C", style=style).remote_topic("heartbeats") for alias in "AB"} == {
