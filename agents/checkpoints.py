@@ -19,7 +19,8 @@ from app.core.selection import Selector, never_translated
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin, TopicWish
 from app.kafka.follow import Publisher
-from app.kafka.groups import Committed, Groups
+from app.kafka.group_api import Committed
+from app.kafka.groups import Groups
 from app.runtime.group_offsets import GroupOffsets
 from app.runtime.knowledge import Knowledge, knowledge
 from app.runtime.rules import flow_rules

@@ -83,7 +83,7 @@ class Survey:
 
     async def workers(self) -> int:
         """Return how many workers share the flow now. Raises `ReplicatorError`."""
-        return await self._target.group_members(workers_group(self.config.name))
+        return await self._target.groups.members(workers_group(self.config.name))
 
 
 async def run_lag(settings: Settings, flows: Sequence[FlowConfig], *, as_json: bool) -> None:

@@ -22,7 +22,8 @@ from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
-from app.kafka.groups import Committed, Groups
+from app.kafka.group_api import Committed
+from app.kafka.groups import Groups
 from app.kafka.positions import read_to_end
 from app.runtime.knowledge import Knowledge, knowledge
 from app.runtime.ports import positions_of

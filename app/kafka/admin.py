@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError as AiokafkaError
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.core.topics import AlterConfigs, Setting
 from app.errors import ClusterUnavailable, TopicNotCreated
 from app.kafka.clients import aiokafka_options, confluent_options
+from app.kafka.group_api import GroupApi
+from app.kafka.log_offsets import EARLIEST, LATEST, log_offsets
 from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
 from app.kafka.settings import edits, setting
 
@@ -94,8 +94,13 @@ class Admin:
         return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == UNKNOWN_TOPIC)
 
     async def _ask(self, topics: Iterable[str] | None, timeout: float | None = None) -> Metadata:
-        try:
+        with self._named():
             return await ask(self._metadata_options, topics, timeout or self._timeout)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
         except asyncio.TimeoutError as error:
             raise ClusterUnavailable(alias=self.alias, detail="it does not answer") from error
         except (AiokafkaError, OSError) as error:
@@ -197,61 +202,40 @@ class Admin:
 
     async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each partition's log, open transactions included."""
-        return await self._offsets(partitions, OffsetSpec.latest())
+        return await self._offsets(partitions, LATEST)
 
     async def stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return up to where each partition is readable with read_committed."""
-        return await self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return await self._offsets(partitions, LATEST, committed=True)
+
+    async def known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """As `stable_offsets`, without the partitions that have no leader now."""
+        return await self._offsets(partitions, LATEST, committed=True, partial=True)
 
     async def log_starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset that each partition still holds."""
-        return await self._offsets(partitions, OffsetSpec.earliest())
+        return await self._offsets(partitions, EARLIEST)
 
     async def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Return the first offset with `timestamp` (ms) or a later one; partitions without one are left out."""
-        found = await self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
+        found = await self._offsets(partitions, timestamp)
         return {tp: offset for tp, offset in found.items() if offset >= 0}
 
     async def _offsets(
-        self,
-        partitions: Iterable[TopicPartition],
-        spec: OffsetSpec,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        self, partitions: Iterable[TopicPartition], timestamp: int, *, committed: bool = False, partial: bool = False
     ) -> dict[TopicPartition, int]:
-        wanted = {ConfluentTopicPartition(tp.topic, tp.partition): spec for tp in partitions}
+        wanted = list(partitions)
         if not wanted:
             return {}
-        futures = self.client.list_offsets(wanted, isolation_level=isolation, request_timeout=self._timeout)
-        return {
-            TopicPartition(tp.topic, tp.partition): (await self._result(future)).offset
-            for tp, future in futures.items()
-        }
+        with self._named():
+            return await log_offsets(
+                self._metadata_options, wanted, timestamp, self._timeout, committed=committed, partial=partial
+            )
 
-    async def group_members(self, group: str) -> int:
-        """Return how many members a consumer group has now; 0 also when there is no such group."""
-        described = await self._described(group)
-        return 0 if described is None else len(described.members)
-
-    async def _described(self, group: str) -> Any:
-        """Return what is known of a group, or None; waits while the cluster still looks for who coordinates it."""
-        deadline = time.monotonic() + self._timeout
-        while True:
-            future = self.client.describe_consumer_groups([group], request_timeout=self._timeout)[group]
-            try:
-                return await self._unless(future, KafkaError.GROUP_ID_NOT_FOUND)
-            except ClusterUnavailable as error:
-                cause = error.__cause__
-                passing = isinstance(cause, KafkaException) and cause.args[0].code() in _COORDINATOR_TO_COME
-                if not passing or time.monotonic() > deadline:
-                    raise
-            await asyncio.sleep(0.2)
-
-    async def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set a group's committed offsets without being a member of it; the group must have no members."""
-        partitions = [ConfluentTopicPartition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
-        request = ConsumerGroupTopicPartitions(group, partitions)
-        futures = self.client.alter_consumer_group_offsets([request], request_timeout=self._timeout)
-        await self._result(futures[group])
+    @property
+    def groups(self) -> GroupApi:
+        """The cluster's consumer groups."""
+        return GroupApi(self.alias, self._metadata_options, self._timeout)
 
     async def _refusals(self, futures: Mapping[str, Future[Any]], *harmless: int) -> dict[str, str]:
         refusals = {}
@@ -304,15 +288,6 @@ def _present(topics: Iterable[TopicMetadata]) -> dict[str, TopicInfo]:
 
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
-)
-
-#: Right after a cluster's start its first group lookup creates the coordinators' topic.
-_COORDINATOR_TO_COME = frozenset(
-    (
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    )
 )
 
 #: A broker was restarted or a leader moved, and librdkafka's admin calls go on with the epoch that they know.

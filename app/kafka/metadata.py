@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -121,12 +121,20 @@ class _Metadata(Request[MetadataRequest_v5 | MetadataRequest_v12]):  # type: ign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMetadata:
-    """`error_code` is Kafka's, 0 when the topic exists; `topic_id` changes when a topic is created anew."""
+    """`error_code` is Kafka's, 0 when the topic exists; `topic_id` changes when a topic is created anew.
+
+    `leaders` are the brokers' numbers by partition, -1 where there is none.
+    """
 
     name: str
     error_code: int
-    partitions: int
+    leaders: Mapping[int, int]
     topic_id: str | None
+
+    @property
+    def partitions(self) -> int:
+        """How many there are."""
+        return len(self.leaders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,20 +154,28 @@ async def ask(options: dict[str, Any], topics: Iterable[str] | None, timeout: fl
 
     `options` are `aiokafka_options`. Raises KafkaError, OSError or asyncio.TimeoutError when it does not answer.
     """
+    async with connected(options, timeout) as client:
+        return await asyncio.wait_for(describe(client, topics), timeout)
+
+
+@contextlib.asynccontextmanager
+async def connected(options: dict[str, Any], timeout: float) -> AsyncIterator[AIOKafkaClient]:
+    """A client that knows the cluster's brokers, for some requests. Raises as `ask`."""
     client = AIOKafkaClient(**options)
     try:
-        return await asyncio.wait_for(_ask(client, None if topics is None else list(topics)), timeout)
+        await asyncio.wait_for(client.bootstrap(), timeout)
+        if client.get_random_node() is None:
+            raise NotReady("no broker is registered")
+        yield client
     finally:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(client.close(), 2)
 
 
-async def _ask(client: AIOKafkaClient, topics: list[str] | None) -> Metadata:
-    await client.bootstrap()
+async def describe(client: AIOKafkaClient, topics: Iterable[str] | None) -> Metadata:
+    """As `ask`, over a connection that is there."""
     node = client.get_random_node()
-    if node is None:
-        raise NotReady("no broker is registered")
-    answer = await client.send(node, _Metadata(topics))
+    answer = await client.send(node, _Metadata(None if topics is None else list(topics)))
     if not answer.brokers:
         raise NotReady("no broker is registered")
     return Metadata(cluster_id=answer.cluster_id, topics=tuple(_topic(*topic) for topic in _with_ids(answer)))
@@ -172,7 +188,8 @@ def _with_ids(answer: Any) -> list[tuple[Any, ...]]:
 
 
 def _topic(error: int, name: str, topic_id: bytes, _internal: bool, partitions: list[Any], *_: Any) -> TopicMetadata:
-    return TopicMetadata(name=name, error_code=error, partitions=len(partitions), topic_id=_printed(topic_id))
+    leaders = {partition: leader for _, partition, leader, *_ in partitions}
+    return TopicMetadata(name=name, error_code=error, leaders=leaders, topic_id=_printed(topic_id))
 
 
 def _printed(topic_id: bytes) -> str | None:

@@ -154,9 +154,20 @@ class FlowService(Service):  # type: ignore[misc]
     async def _close(self) -> None:
         pipeline, self.pipeline = self.pipeline, None
         if pipeline is not None:
-            await pipeline.close(drain=True)
+            await self._let_go(pipeline)
             records, size = pipeline.share.carried()
             self.carried = (self.carried[0] + records, self.carried[1] + size)
+
+    async def _let_go(self, pipeline: Pipeline) -> None:
+        """Close a pipeline. Whatever a client makes of that, the flow is built anew."""
+        try:
+            await pipeline.close(drain=True)
+        except asyncio.CancelledError:
+            if self.flow_state == "draining":
+                raise
+            log.warning("%s: a client cancelled its own end; the flow is built anew all the same", self.label)
+        except Exception:
+            log.exception("%s: a client failed when it was closed; the flow is built anew all the same", self.label)
 
     # -- for operators ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from app.core.records import TopicPartition
-from app.kafka.groups import Committed
+from app.kafka.group_api import Committed
 from app.runtime.translator import Translated
 
 #: Partitions of groups that are kept to be shown. The status document is asked for every few seconds.

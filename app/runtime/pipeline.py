@@ -14,6 +14,7 @@ from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, WorkersDisagree
 from app.kafka.admin import TopicWish
 from app.kafka.batches import SourceBatch
+from app.kafka.group_api import Committed
 from app.kafka.source import PositionsOutOfRange
 from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.partitions import Partitions
@@ -126,7 +127,7 @@ class Pipeline:
         former = {position.tasks for position in stored.values()} - {tasks}
         if not former and stored and used <= tasks:
             return
-        members = await self._ports.target_admin.group_members(self.group)
+        members = await self._ports.target_admin.groups.members(self.group)
         if members and former and not any(position.tasks == tasks for position in stored.values()):
             raise WorkersDisagree(flow=self.config.name, tasks=tasks, running=max(former))
         self.share.former = frozenset(former)
@@ -170,7 +171,10 @@ class Pipeline:
         for job in (commits := list(self._committing.values())):
             job.cancel()
         await asyncio.gather(*commits, return_exceptions=True)
-        await asyncio.gather(self._membership.stop(), self.share.close(), self.reader.stop())
+        parts = (self._membership.stop(), self.share.close(), self.reader.stop())
+        for problem in await asyncio.gather(*parts, return_exceptions=True):
+            if problem is not None:  # one that cannot be closed leaves the others to be
+                log.warning("%s: a client failed when it was closed: %r", self.config.name, problem)
         self._ports.source_admin.close()
         self._ports.target_admin.close()
 
@@ -282,9 +286,10 @@ class Pipeline:
             if not moved:
                 continue
             try:
-                await self._ports.source_admin.commit_group(self.group, moved)
-                shown, refused = now, False
+                offsets = {tp: Committed(offset=offset) for tp, offset in moved.items()}
+                refusal = await self._ports.source_admin.groups.commit(self.group, offsets)
             except ReplicatorError as error:
-                if not refused:
-                    log.warning("%s: group %s on the source is not updated: %s", self.config.name, self.group, error)
-                refused = True
+                refusal = str(error)
+            if refusal and not refused:
+                log.warning("%s: group %s on the source is not updated: %s", self.config.name, self.group, refusal)
+            shown, refused = shown if refusal else now, bool(refusal)

@@ -12,13 +12,28 @@ from mode import Service
 
 from agents import checkpoints, controls, heartbeats
 from agents import topics as topic_sync
-from app.config import ClusterConfig, Settings
+from app.config import ClusterConfig, RuntimeConfig, Settings
 from app.errors import ReplicatorError
+from app.kafka.clients import aiokafka_options
 
 log = logging.getLogger(__name__)
 
 #: A worker that joined Faust's group without getting its assignment for this long is reported by /health.
 ASSIGNMENT_PATIENCE = 30.0
+
+
+def broker_credentials(cluster: ClusterConfig, runtime: RuntimeConfig) -> Any:
+    """Return what a Faust app of this cluster authenticates with, None for plain connections."""
+    options = aiokafka_options(cluster, runtime)
+    context = options.get("ssl_context")
+    if "sasl_mechanism" in options:
+        return faust.SASLCredentials(
+            username=options["sasl_plain_username"],
+            password=options["sasl_plain_password"],
+            mechanism=options["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return None if context is None else faust.SSLCredentials(context)
 
 
 def broker_urls(cluster: ClusterConfig) -> str:
@@ -128,6 +143,7 @@ class TargetService(Service):  # type: ignore[misc]
         app = faust.App(
             f"krabka-replicator-{self.alias}",
             broker=broker_urls(self.settings.clusters[self.alias]),
+            broker_credentials=broker_credentials(self.settings.clusters[self.alias], runtime),
             store="memory://",
             datadir=self._datadir / self.alias,
             web_enabled=False,

@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping
 
 from app.core.records import TopicPartition
-from app.kafka.groups import Committed, Groups
+from app.kafka.group_api import Committed
+from app.kafka.groups import Groups
 
 Offsets = Mapping[TopicPartition, Committed]
 

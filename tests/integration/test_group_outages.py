@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -144,3 +145,32 @@ def refilled(flow: Any, topic: str) -> bool:
     if flow.remote(topic) not in topics(flow.target):
         return False
     return len(wait_for_count(flow.target, flow.remote(topic), 10)) == 10
+
+
+def test_checkpoints_come_back_after_an_outage_of_the_source(make_broker, scene, unique):
+    """B13: a pause longer than every session, then a stop and a start; no restart of the worker."""
+    source = make_broker()
+    source.start()
+    source.wait_ready()
+    runtime = {"checkpoint_interval": "1s", "client_request_timeout": "5s"}
+    topic, group = f"back-{unique}", f"g-{unique}"
+    flow = scene([topic], source=source.bootstrap, more={"runtime": runtime})
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(100))
+    commit(flow.source, group, topic, {0: 50})
+    worker = flow.start()
+    settled(worker, flow, group, topic, 50)
+
+    source.pause()
+    time.sleep(12)
+    source.resume()
+    commit(flow.source, group, topic, {0: 70})
+    assert settled(worker, flow, group, topic, 70).downstream == 70
+    source.stop()
+    time.sleep(3)
+    source.restart()
+    commit(flow.source, group, topic, {0: 80})
+    assert settled(worker, flow, group, topic, 80).downstream == 80
+    produce(flow.source, topic, numbered(10, start=100))
+    assert len(wait_for_count(flow.target, flow.remote(topic), 110)) == 110
+    worker.wait(lambda: worker.get("/health")[0] == 200, 30, "healthy")

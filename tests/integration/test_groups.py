@@ -147,7 +147,8 @@ def test_odd_names_and_texts_are_carried_and_other_topics_are_not_named(scene, u
     commit(flow.source, f"left-{unique}", topic, {0: 3})
     for name, text in texts.items():
         found = settled(worker, flow, f"{name}-{unique}", flow.remote(topic), 3)
-        assert (found.downstream, found.metadata) == (3, text or "")
+        # confluent-kafka, which commits here, writes a missing text as one NUL.
+        assert (found.downstream, found.metadata.rstrip("\0")) == (3, text or "")
     everything = checkpoints(flow.target, flow.source_alias)
     assert {c.topic for c in everything} <= {flow.remote(topic), flow.remote("heartbeats")}
     assert f"left-{unique}" not in {c.group for c in everything}

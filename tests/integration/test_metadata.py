@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from app.config import ClusterConfig, RuntimeConfig
 from app.errors import ClusterUnavailable
-from app.kafka.admin import Admin
+from app.kafka.admin import Admin, TopicInfo
 from tests.support.records import create_topic
 
 pytestmark = pytest.mark.integration
@@ -20,11 +20,20 @@ def admin_of(bootstrap: str) -> Admin:
     return Admin("x", ClusterConfig(bootstrap=bootstrap), RuntimeConfig())
 
 
+async def appearing(admin: Admin, name: str) -> TopicInfo:
+    """Brokers learn of a topic a moment after the controller created it."""
+    while not (found := await admin.describe([name])):
+        await asyncio.sleep(0.05)
+    return found[name]
+
+
 async def test_ids_partitions_and_absence(clusters, unique):
     bootstrap, names = clusters.source.bootstrap, [f"one-{unique}", f"two-{unique}"]
     create_topic(bootstrap, names[0], 1)
     create_topic(bootstrap, names[1], 5)
     admin, judge = admin_of(bootstrap), AdminClient({"bootstrap.servers": bootstrap})
+    for name in names:
+        await appearing(admin, name)
     found = await admin.describe([*names, f"none-{unique}"])
     described = {name: future.result(10) for name, future in judge.describe_topics(TopicCollection(names)).items()}
     assert {name: info.partitions for name, info in found.items()} == {names[0]: 1, names[1]: 5}
@@ -39,12 +48,12 @@ async def test_a_topic_that_is_created_anew_has_another_id(clusters, unique):
     bootstrap, name = clusters.source.bootstrap, f"anew-{unique}"
     admin, judge = admin_of(bootstrap), AdminClient({"bootstrap.servers": bootstrap})
     create_topic(bootstrap, name)
-    before = (await admin.describe([name]))[name]
+    before = await appearing(admin, name)
     judge.delete_topics([name])[name].result(10)
     while await admin.describe([name]):
         await asyncio.sleep(0.1)
     create_topic(bootstrap, name)
-    assert (await admin.describe([name]))[name].topic_id not in (None, before.topic_id)
+    assert (await appearing(admin, name)).topic_id not in (None, before.topic_id)
 
 
 async def test_a_cluster_that_is_away_or_not_ready_is_not_available_and_nothing_dies(make_broker, unique):

@@ -242,12 +242,17 @@ class SimulatedAdmin:
         world = self._world
         return {tp: len(world.source[tp] if tp in world.source else world.target.get(tp, ())) for tp in partitions}
 
-    async def group_members(self, group: str) -> int:
+    @property
+    def groups(self) -> SimulatedAdmin:
+        return self
+
+    async def members(self, group: str) -> int:
         await self._process.call()
         return len(self._world.group.seen)
 
-    async def commit_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, Any]) -> str | None:
         await self._process.call()
+        return None
 
     def close(self) -> None: ...
 

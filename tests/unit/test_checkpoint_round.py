@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
 from agents import checkpoints
 from app.config import Settings
 from app.core.flow_rules import FlowRules
 from app.core.formats import Checkpoint
 from app.core.naming import Naming
+from app.core.records import TopicPartition
 from app.core.runs import Run, StoredRun, run_key
 from app.core.selection import Selector
 from app.errors import ClusterUnavailable
+from app.kafka.group_api import Committed, GroupOffsets
+from app.kafka.groups import AT_ONCE
 from app.runtime.group_offsets import SHOWN
 from app.runtime.knowledge import Knowledge
 from app.runtime.translator import Translator
@@ -37,12 +38,6 @@ DOCUMENT = {
 def done(value: Any) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(value)
-    return future
-
-
-def failed() -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
     return future
 
 
@@ -65,30 +60,32 @@ class Cluster:
     def close(self) -> None:
         self.asked["close"] += 1
 
-    def list_consumer_groups(self, **_: Any) -> Future[Any]:
+    @property
+    def groups(self) -> Cluster:
+        return self
+
+    async def states(self) -> dict[str, str]:
         self.asked["groups"] += 1
         if self.down:
             raise ClusterUnavailable(alias=self.alias, detail="no answer")
-        state = SimpleNamespace(name="EMPTY")
-        listed = [SimpleNamespace(group_id=group, state=state) for group in self.offsets]
-        return done(SimpleNamespace(errors=[], valid=listed))
+        return dict.fromkeys(self.offsets, "EMPTY")
 
-    def list_consumer_group_offsets(self, asked: Sequence[Any], **_: Any) -> dict[str, Future[Any]]:
-        self.asked["offsets"] += 1
-        if self.mute:
-            return {one.group_id: failed() for one in asked}
-        (group,) = (one.group_id for one in asked)
-        found = [ConfluentTopicPartition(self.topic, p, at) for p, at in enumerate(self.offsets.get(group, []))]
-        return {group: done(SimpleNamespace(topic_partitions=found))}
+    async def committed(self, chunks: Iterable[Sequence[str]]) -> AsyncIterator[GroupOffsets]:
+        for chunk in chunks:
+            self.asked["offsets"] += 1
+            yield {} if self.mute else {group: self._committed(group) for group in chunk}
 
-    def alter_consumer_group_offsets(self, asked: Sequence[Any], **_: Any) -> dict[str, Future[Any]]:
+    def _committed(self, group: str) -> dict[TopicPartition, Committed]:
+        offsets = self.offsets.get(group, [])
+        return {TopicPartition(self.topic, p): Committed(offset=at) for p, at in enumerate(offsets)}
+
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> str | None:
         self.asked["alter"] += 1
-        (one,) = asked
-        return {one.group_id: done(SimpleNamespace(topic_partitions=one.topic_partitions))}
+        return None
 
-    def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+    async def known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self.asked["ends"] += 1
-        return {tp: done(SimpleNamespace(offset=1000)) for tp in asked}
+        return dict.fromkeys(partitions, 1000)
 
 
 class Target:
@@ -141,8 +138,9 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
 async def test_requests_grow_with_the_groups_and_not_with_their_partitions(target: Target) -> None:
     await target.flow.round()
     assert target.flow.problems == frozenset()
-    assert target.source.asked == {"groups": 1, "offsets": GROUPS}
-    assert target.target.asked == {"groups": 1, "describe": 1, "ends": 1, "offsets": GROUPS, "alter": GROUPS}
+    requests = GROUPS / AT_ONCE
+    assert target.source.asked == {"groups": 1, "offsets": requests}
+    assert target.target.asked == {"groups": 1, "describe": 1, "ends": 1, "offsets": requests, "alter": GROUPS}
     assert len(target.written) == GROUPS * PARTITIONS
     found = [Checkpoint.decode(key, value) for key, value in target.written]
     assert {(one.upstream, one.downstream) for one in found} == {(at, at + 5) for at in range(100, 100 + GROUPS)}
@@ -154,7 +152,7 @@ async def test_a_round_without_news_writes_nothing_and_looks_at_no_group_on_the_
     target.target.asked.clear()
     target.written.clear()
     await target.flow.round()
-    assert target.source.asked == {"groups": 1, "offsets": GROUPS}
+    assert target.source.asked == {"groups": 1, "offsets": GROUPS / AT_ONCE}
     assert target.target.asked == {"describe": 1, "ends": 1}
     assert target.written == []
 

@@ -11,7 +11,7 @@ from app.config import FlowConfig
 from app.core.records import TopicPartition
 from app.explain_command import GroupFacts, translation_answer, why_left_out, write_back_answer
 from app.failover_commands import Row
-from app.kafka.groups import Committed
+from app.kafka.group_api import Committed
 from app.runtime.translator import Translated, Untranslated
 
 PLACE = TopicPartition("a.t", 0)

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
-from app.kafka.groups import Committed
+from app.kafka.group_api import Committed
 from app.runtime.write_back import WriteBack
 
 P0, P1 = TopicPartition("a.t", 0), TopicPartition("a.t", 1)
