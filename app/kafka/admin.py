@@ -1,7 +1,7 @@
 """Admin work on one cluster, as coroutines over confluent-kafka's AdminClient.
 
-confluent-kafka is used because aiokafka's admin client knows neither incremental configs nor ACLs or the offsets of
-other groups. What a cluster says of itself and its topics is asked for in app/kafka/metadata.py.
+confluent-kafka is used because aiokafka's admin client knows neither incremental configs nor ACLs. What a cluster says
+of itself, its topics, logs and groups is asked for through aiokafka (metadata.py, log_offsets.py, group_api.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka import KafkaError, KafkaException
@@ -26,8 +26,6 @@ from app.kafka.group_api import GroupApi
 from app.kafka.log_offsets import EARLIEST, LATEST, log_offsets
 from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
 from app.kafka.settings import edits, setting
-
-T = TypeVar("T")
 
 #: Names in one request: a describe of thousands of topics in one go outgrows brokers' limits and our time-outs.
 DESCRIBE_CHUNK = 500
@@ -252,24 +250,7 @@ class Admin:
         return refusals
 
     def _unavailable(self, cause: KafkaError) -> ClusterUnavailable:
-        """Return what to raise. A client whose view of leaders is stale keeps it for admin calls: the next is fresh."""
-        if cause.code() in _STALE:
-            self._client = None
         return ClusterUnavailable(alias=self.alias, detail=f"{cause.str().rstrip(' :')} ({cause.name()})")
-
-    async def _unless(self, future: Future[T], *absent: int) -> T | None:
-        try:
-            return await asyncio.wrap_future(future)
-        except KafkaException as error:
-            if error.args[0].code() in absent:
-                return None
-            raise self._unavailable(error.args[0]) from error
-
-    async def _result(self, future: Future[T]) -> T:
-        try:
-            return await asyncio.wrap_future(future)
-        except KafkaException as error:
-            raise self._unavailable(error.args[0]) from error
 
     def close(self) -> None:
         """Let go of the client; its thread ends when the last reference is gone."""
@@ -288,14 +269,4 @@ def _present(topics: Iterable[TopicMetadata]) -> dict[str, TopicInfo]:
 
 _UNREACHABLE = frozenset(
     (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
-)
-
-#: A broker was restarted or a leader moved, and librdkafka's admin calls go on with the epoch that they know.
-_STALE = frozenset(
-    (
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-    )
 )
