@@ -7,9 +7,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from app.core.provenance import origin_header, returns_home
-from app.errors import ResidencyViolation
+from app.core.provenance import Header, origin_header, returns_home
 from app.kafka.convert import merge
+from app.runtime.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
     from app.kafka.batches import SourceBatch
@@ -27,6 +27,10 @@ def replicator(flow: FlowService) -> Agent:
     """
     source, target = flow.config.source, flow.config.target
     origin = origin_header(source)
+    dead_letters = DeadLetters(flow.config.name, source, origin, flow.read_again)
+
+    def is_new(headers: Sequence[Header]) -> bool:
+        return not returns_home(headers, source, target)
 
     async def replicate(stream: AsyncIterable[Sequence[SourceBatch]]) -> None:
         async for batches in stream:
@@ -40,17 +44,16 @@ def replicator(flow: FlowService) -> Agent:
                         if not run:
                             continue
                         route = task.routes[tp]
-                        if reason := flow.kept_back(tp.topic):  # residency, asked again whatever was selected
-                            raise ResidencyViolation(flow=flow.config.name, topic=tp.topic, reason=reason)
-                        keep = (
-                            (lambda headers: not returns_home(headers, source, target))
-                            if route.filter_origins
-                            else None
-                        )
-                        transactional, limit = task.writer.transactional, route.max_batch
-                        for batch in merge(run, origin, transactional=transactional, keep=keep, limit=limit):
-                            await task.write(route, batch)
-                        task.advance(tp, run[-1].next_offset)
+                        flow.check_residency(tp.topic)  # again, whatever was selected
+                        keep = is_new if route.filter_origins else None
+                        end = run[-1].next_offset
+                        if flow.needs_care(tp):
+                            end = await dead_letters.carry(task, route, run, keep)
+                        else:
+                            transactional, limit = task.writer.transactional, route.max_batch
+                            for batch in merge(run, origin, transactional=transactional, keep=keep, limit=limit):
+                                await task.write(route, batch)
+                        task.advance(tp, end)
                     except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit
                         flow.task_failed(task, error)
             flow.forwarded()

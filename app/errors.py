@@ -19,6 +19,10 @@ Errors carry fields; `str()` is one sentence that says what happened, where, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+#: What a refusal is about: single records, whichever they are; those that have no key; or the topic, so all of them.
+Cause = Literal["record", "no-key", "topic"]
 
 
 class ReplicatorError(Exception):
@@ -144,12 +148,17 @@ class TaskFailed(TransientError):
 
 
 class RecordsRefused(TaskFailed):
-    """The target refuses records of one partition; `remedy` is what an operator can change. The others go on."""
+    """The target refuses records of one partition; `remedy` is what an operator can change. The others go on.
 
-    def __init__(self, *, flow: str, task: int, topic: str, partition: int, reason: str, remedy: str) -> None:
+    `kind` tells whether single records are the cause, and which.
+    """
+
+    def __init__(
+        self, *, flow: str, task: int, topic: str, partition: int, reason: str, remedy: str, kind: Cause = "topic"
+    ) -> None:
         super().__init__(flow=flow, task=task, reason=reason)
-        self.args = (flow, task, topic, partition, reason, remedy)
-        self.topic, self.partition, self.remedy = topic, partition, remedy
+        self.args = (flow, task, topic, partition, reason, remedy, kind)
+        self.topic, self.partition, self.remedy, self.kind = topic, partition, remedy, kind
 
     def __str__(self) -> str:
         return f"the target refuses records for {self.topic}-{self.partition}: {self.reason}; {self.remedy}"

@@ -92,6 +92,7 @@ def _counts(flows: list[FlowService]) -> Iterator[Metric]:
         "rebalances": "Changes of this worker's share.",
         "fenced": "Tasks that another worker took over while they wrote.",
         "refusals": "Writes that the target refused for good.",
+        "dead_letters": "Records set aside in the dead-letter topic.",
         "task_failures": "Tasks made anew after a failure.",
         "flow_failures": "Flows built anew after a failure.",
     }

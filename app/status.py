@@ -85,6 +85,7 @@ def _flow(flow: FlowService) -> dict[str, Any]:
             "rebalances": counters.rebalances,
             "fenced": counters.fenced,
             "refusals": counters.refusals,
+            "dead_letters": counters.dead_letters,
             "task_failures": counters.task_failures,
             "flow_failures": counters.flow_failures,
             "losses": dict(counters.losses),

@@ -134,6 +134,12 @@ class FlowConfig(Model):
         description="when a source lost records that were not copied: go on behind them, or hold the partition",
     )
 
+    on_rejected: Literal["hold", "dead-letter"] = Field(
+        "hold",
+        description="when the target refuses a record (too large, its timestamp, no key): hold the partition until the "
+        "topic takes it, or set the record aside in `krabka-replicator-dead-letter.<flow>` and go on",
+    )
+
     @property
     def name(self) -> str:
         """The flow's name in topics, groups and transactional ids."""

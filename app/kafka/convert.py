@@ -57,6 +57,29 @@ def merge(
         yield target
 
 
+def replayed(source: SourceBatch, records: Sequence[Any]) -> SourceBatch:
+    """Return a batch of some of the records that were taken out of `source`."""
+    return SourceBatch(
+        source.tp, records[0].offset, source.next_offset, _Records(records, source.codec), source.fetched_bytes
+    )
+
+
+class _Records:
+    """Records that stand in for a batch read from the source."""
+
+    magic = 2
+
+    def __init__(self, records: Iterable[Any], codec: int) -> None:
+        self.compression_type = codec
+        self._records = iter(records)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._records
+
+    def __next__(self) -> Any:
+        return next(self._records)
+
+
 def _kept(records: Iterable[Any], keep: Keep) -> Iterator[Any]:
     return (record for record in records if keep(record.headers))
 

@@ -103,6 +103,28 @@ class TargetWriter:
             TaskFenced: another worker owns the task now.
             TaskFailed: anything else that this writer cannot get over.
         """
+        return await self._send(tp, batch, fatal=True)
+
+    async def offer(self, tp: TopicPartition, batch: TargetBatch) -> RecordMetadata:
+        """Hand over a batch and wait for its acknowledgement; a refusal leaves this writer as it was before.
+
+        Nothing else for the partition may be under way.
+
+        Raises:
+            RecordsRefused: the target has none of these records; this writer goes on.
+            TaskFenced, TaskFailed: as `write`.
+        """
+        future = await self._send(tp, batch, fatal=False)
+        await self._unless_broken(asyncio.wait({future}))
+        if (error := future.exception()) is None:
+            return future.result()
+        self._check()
+        # The sequence numbers of the refused records are free again, and the next batch has to begin with them.
+        manager = self._producer._txn_manager
+        manager.increment_sequence_number(ClientPartition(*tp), -batch.record_count())
+        raise self._named(error, tp)
+
+    async def _send(self, tp: TopicPartition, batch: TargetBatch, *, fatal: bool) -> asyncio.Future[RecordMetadata]:
         await self._room.wait()
         self._check()
         size = batch.full_size
@@ -118,11 +140,11 @@ class TargetWriter:
         if self._bytes_in_flight >= self._runtime.max_in_flight_bytes:
             self._room.clear()
         records = batch.record_count()
-        future.add_done_callback(lambda done: self._acknowledged(tp, done, records, size))
+        future.add_done_callback(lambda done: self._acknowledged(tp, done, records, size, fatal=fatal))
         return future
 
     def _acknowledged(
-        self, tp: TopicPartition, future: asyncio.Future[RecordMetadata], records: int, size: int
+        self, tp: TopicPartition, future: asyncio.Future[RecordMetadata], records: int, size: int, *, fatal: bool
     ) -> None:
         self._in_flight.discard(future)
         self._bytes_in_flight -= size
@@ -130,8 +152,9 @@ class TargetWriter:
             self._room.set()
         if future.cancelled():
             return
-        if future.exception() is not None:
-            self._fail(future.exception(), tp)
+        if (error := future.exception()) is not None:
+            if fatal or refusal(error) is None:
+                self._fail(error, tp)
         else:
             self.records += records
             self.bytes += size
@@ -191,13 +214,19 @@ class TargetWriter:
         self._room.set()
         self._broken.set()
 
-    def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
+    def _named(self, error: BaseException, at: TopicPartition | None = None) -> TaskFailed | TaskFenced:
+        """Return the error in our words; `at` is the partition that an answer was about."""
         if isinstance(error, (ProducerFenced, InvalidProducerEpoch)):
             return TaskFenced(flow=self.flow, task=self.task)
-        if error is self.failure and self._failed_at is not None and (why := refusal(error)):
-            reason, remedy = f"{why[0]} ({error})", why[1]
+        at = at or (self._failed_at if error is self.failure else None)
+        if at is not None and (why := refusal(error)):
             return RecordsRefused(
-                flow=self.flow, task=self.task, **self._failed_at._asdict(), reason=reason, remedy=remedy
+                flow=self.flow,
+                task=self.task,
+                **at._asdict(),
+                reason=f"{why.reason} ({error})",
+                remedy=why.remedy,
+                kind=why.kind,
             )
         reason = str(error) or type(error).__name__
         return TaskFailed(flow=self.flow, task=self.task, reason=reason)
@@ -262,6 +291,16 @@ class ExactlyOnceWriter(TargetWriter):
         self, tp: TopicPartition, batch: TargetBatch, places: Iterable[TopicPartition] = ()
     ) -> asyncio.Future[RecordMetadata]:
         """As the base class. The caller lets no write run beside a commit."""
+        await self._join(places)
+        return await super().write(tp, batch)
+
+    async def offer(self, tp: TopicPartition, batch: TargetBatch) -> RecordMetadata:
+        """As the base class. The caller lets no write run beside a commit."""
+        await self._join(())
+        return await super().offer(tp, batch)
+
+    async def _join(self, places: Iterable[TopicPartition]) -> None:
+        """Have a transaction open that writes to `places`, too."""
         self._check()
         try:
             await self._begin()
@@ -270,7 +309,6 @@ class ExactlyOnceWriter(TargetWriter):
         except _PRODUCER_ERRORS as error:
             self._fail(error)
             raise self._named(error) from error
-        return await super().write(tp, batch)
 
     async def _begin(self) -> None:
         if not self._open:
@@ -293,12 +331,12 @@ class ExactlyOnceWriter(TargetWriter):
             raise self._named(error) from error
         self._end()
 
-    def _named(self, error: BaseException) -> TaskFailed | TaskFenced:
+    def _named(self, error: BaseException, at: TopicPartition | None = None) -> TaskFailed | TaskFenced:
         """As the base class; what the producer learnt in the background comes before what followed from it."""
         manager = self._producer._txn_manager
         if manager is not None and manager.is_fatal_error():
             error = manager.wait_for_transaction_end().exception() or error
-        return super()._named(error)
+        return super()._named(error, at)
 
     def _end(self) -> None:
         self._open = False

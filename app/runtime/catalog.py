@@ -143,13 +143,14 @@ def _state(info: TopicInfo, settings: Mapping[str, Setting] | None) -> TopicStat
 
 
 async def with_limits(routes: Mapping[TopicPartition, Route], target: Admin) -> dict[TopicPartition, Route]:
-    """Return the routes with the sizes of batches that their target topics take."""
+    """Return the routes with what their target topics take: the size of batches, records without a key."""
     settings = await target.topic_settings({route.target.topic for route in routes.values()})
-    limits = {
-        topic: batch_limit(int(limit.value))
-        for topic, seen in settings.items()
-        if seen and (limit := seen.get("max.message.bytes")) is not None and limit.value is not None
-    }
-    return {
-        tp: replace(route, max_batch=limits.get(route.target.topic, route.max_batch)) for tp, route in routes.items()
-    }
+    return {tp: _limited(route, settings.get(route.target.topic) or {}) for tp, route in routes.items()}
+
+
+def _limited(route: Route, settings: Mapping[str, Setting]) -> Route:
+    known = {name: seen.value for name, seen in settings.items() if seen.value is not None}
+    limit, policy = known.get("max.message.bytes"), known.get("cleanup.policy", "")
+    return replace(
+        route, max_batch=batch_limit(int(limit)) if limit else route.max_batch, compacted="compact" in policy.split(",")
+    )

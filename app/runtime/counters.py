@@ -55,6 +55,7 @@ class FlowCounters:
     rebalances: int = 0
     fenced: int = 0
     refusals: int = 0
+    dead_letters: int = 0
     task_failures: int = 0
     flow_failures: int = 0
     losses: Counter[str] = field(default_factory=Counter)

@@ -14,7 +14,7 @@ from mode import Service
 from app.config import FlowConfig, Settings
 from app.core.flow_rules import FlowRules, kept_back
 from app.core.records import TopicPartition
-from app.errors import FatalError, ReplicatorError
+from app.errors import FatalError, ReplicatorError, ResidencyViolation
 from app.kafka.batches import SourceBatch
 from app.runtime.channel import BatchChannel
 from app.runtime.counters import FlowCounters
@@ -43,7 +43,7 @@ class FlowService(Service):  # type: ignore[misc]
         self.settings = settings
         self.channel = channel
         self.rules: FlowRules = flow_rules(config, settings)
-        self.kept_back = functools.cache(lambda topic: kept_back(topic, self.rules))
+        self._kept_back = functools.cache(lambda topic: kept_back(topic, self.rules))
         self.flow_state: State = "starting"
         self.error: str | None = None
         self.pipeline: Pipeline | None = None
@@ -213,10 +213,25 @@ class FlowService(Service):  # type: ignore[misc]
         pipeline = self.pipeline
         return None if pipeline is None else await pipeline.share.owner(tp)
 
+    def check_residency(self, topic: str) -> None:
+        """Raise ResidencyViolation when a policy keeps the topic from the target."""
+        if reason := self._kept_back(topic):
+            raise ResidencyViolation(flow=self.config.name, topic=topic, reason=reason)
+
     def expected(self, task: Task, tp: TopicPartition, batches: Iterable[SourceBatch]) -> Sequence[SourceBatch]:
         """Return those of the batches that continue the partition without a gap or a repeat."""
         pipeline = self.pipeline
         return [] if pipeline is None else pipeline.expected(task, tp, batches)
+
+    def needs_care(self, tp: TopicPartition) -> bool:
+        """Tell whether records of the partition were refused, and the flow sets such records aside."""
+        pipeline, now = self.pipeline, asyncio.get_running_loop().time()
+        return pipeline is not None and pipeline.share.refusals.needs_care(tp, now)
+
+    def read_again(self, tp: TopicPartition, offset: int) -> None:
+        """Have what was read of a partition from `offset` on, and not written, read again."""
+        if self.pipeline is not None:
+            self.pipeline.reader.seek({tp: offset})
 
     def task_failed(self, task: Task, error: Exception) -> None:
         """Have the task made anew; the flow's other tasks go on."""

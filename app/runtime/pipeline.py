@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from app.config import FlowConfig, RuntimeConfig
+from app.core.dead_letters import SETTINGS, TIMESTAMP_SETTINGS, dead_letter_topic
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
-from app.errors import ReplicatorError, WorkersDisagree
+from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
 from app.kafka.admin import TopicWish
 from app.kafka.batches import SourceBatch
 from app.kafka.group_api import Committed
@@ -76,6 +78,7 @@ class Pipeline:
             found = await self._ports.target_admin.ensure_topic(wish)
             if found.partitions < wish.partitions:
                 await self._ports.target_admin.create_partitions({wish.name: wish.partitions})
+        await self._ensure_dead_letters()
         await self.partitions.look()
         await self._agree_on_tasks(used)
         await self.reader.start()
@@ -114,6 +117,17 @@ class Pipeline:
                 config={"cleanup.policy": "delete"},
             ),
         ]
+
+    async def _ensure_dead_letters(self) -> None:
+        """Have the topic for refused records, if the flow wants one, also after somebody deleted it."""
+        if self.config.on_rejected != "dead-letter":
+            return
+        factor, name = self.runtime.internal_topic_replication_factor, dead_letter_topic(self.config.name)
+        wish = TopicWish(name=name, partitions=1, replication_factor=factor, config=SETTINGS | TIMESTAMP_SETTINGS)
+        try:
+            await self._ports.target_admin.ensure_topic(wish)
+        except TopicNotCreated:  # by a Kafka that does not know all of the settings yet
+            await self._ports.target_admin.ensure_topic(replace(wish, config=SETTINGS))
 
     async def _agree_on_tasks(self, used: int) -> None:
         """Fence the tasks of former numbers of tasks; refuse while workers with another number are at work.
@@ -261,6 +275,7 @@ class Pipeline:
     async def _discover(self) -> None:
         while True:
             await asyncio.sleep(self.runtime.topic_refresh_interval)
+            await self._ensure_dead_letters()
             await self.partitions.discover()
 
     async def _watch_ends(self) -> None:

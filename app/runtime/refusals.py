@@ -1,4 +1,7 @@
-"""Partitions whose records the target refuses: held, so that the others go on, and tried again at a gentle rate."""
+"""Partitions whose records the target refuses: held, so that the others go on, and tried again at a gentle rate.
+
+With `on_rejected: dead-letter` they are carried with care instead, as long as single records are the reason.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds; a task that is made anew needs some of them before its other partitions flow.
 SHORTEST = 3.0
+
+#: Seconds for which a partition is carried with care, which is slower, after a record of it was refused.
+CARE = 600.0
 
 #: The pause before the next try doubles up to this many times the first one.
 LONGEST = 8
@@ -32,8 +38,10 @@ class Refusal:
 class Refusals:
     """Which partitions of a flow are held. Each try makes the task anew, so the tries become rarer."""
 
-    def __init__(self, flow: str, interval: float) -> None:
+    def __init__(self, flow: str, interval: float, *, dead_letters: bool = False) -> None:
         self._flow = flow
+        self._dead_letters = dead_letters
+        self._care: dict[TopicPartition, float] = {}
         self._interval = max(SHORTEST, interval)
         self._held: dict[TopicPartition, Refusal] = {}
 
@@ -43,9 +51,15 @@ class Refusals:
         return {tp: f"held at offset {held.offset}: {held.reason}" for tp, held in self._held.items()}
 
     def note(self, task: Task, error: RecordsRefused, now: float) -> bool:
-        """Hold the partition that the target refuses; tell whether it is one of the task's."""
+        """Hold the partition that the target refuses, or have it carried with care if that was not tried yet.
+
+        Tell whether it is one of the task's.
+        """
         refused = TopicPartition(error.topic, error.partition)
         found = [tp for tp, route in task.routes.items() if route.target == refused]
+        if self._dead_letters and error.kind != "topic" and not any(self.needs_care(tp, now) for tp in found):
+            self._care |= dict.fromkeys(found, now + CARE)
+            return bool(found)
         for tp in found:
             offset, before = task.committed[tp], self._held.get(tp)
             again = before is not None and before.offset == offset
@@ -64,6 +78,10 @@ class Refusals:
         """
         for tp, held in self._held.items():
             self._held[tp] = replace(held, until=max(held.until, now + self._interval))
+
+    def needs_care(self, tp: TopicPartition, now: float) -> bool:
+        """Tell whether records of the partition have to be offered one batch after the other."""
+        return now < self._care.get(tp, 0.0)
 
     def holds(self, tp: TopicPartition, now: float) -> bool:
         """Tell whether the partition has to be left alone now."""

@@ -47,7 +47,9 @@ class Share:
         self._wanted: frozenset[int] = frozenset()
         self.former: frozenset[int] = frozenset()
         self._change = asyncio.Event()
-        self.refusals = Refusals(config.name, runtime.topic_refresh_interval)
+        self.refusals = Refusals(
+            config.name, runtime.topic_refresh_interval, dead_letters=config.on_rejected == "dead-letter"
+        )
         self._failures: dict[int, int] = {}
         self._due: set[Task] = set()
 

@@ -22,13 +22,29 @@ POSITIONS_TOPIC = "krabka-replicator-offsets"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where the records of a source partition go."""
+    """Where the records of a source partition go, and what the topic there takes."""
 
     source: TopicPartition
     target: TopicPartition
     topic_id: str | None
     filter_origins: bool
+    compacted: bool = False
     max_batch: int = MAX_BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What is remembered of a batch until its acknowledgement; `newest` in seconds."""
+
+    stretches: Sequence[Stretch]
+    records: int
+    size: int
+    newest: float
+
+    @classmethod
+    def of(cls, batch: TargetBatch) -> Copies:
+        """Take it from a filled batch, which its producer empties."""
+        return cls(batch.stretches(), batch.record_count(), batch.full_size, batch.newest / 1000)
 
 
 class Task:
@@ -124,26 +140,36 @@ class Task:
         if self.ledger is None:
             await self.writer.write(route.target, batch)
             return
-        stretches, facts = batch.stretches(), (batch.record_count(), batch.full_size, batch.newest / 1000)
+        copies = Copies.of(batch)
         written = await self.writer.write(route.target, batch, self._places(route.source))
-        written.add_done_callback(lambda done: self._acknowledged(route.source, stretches, facts, done))
+        written.add_done_callback(lambda done: self._acknowledged(route.source, copies, done))
+
+    async def offer(self, route: Route, batch: TargetBatch) -> None:
+        """As `write`, one batch after the other. Raises as `TargetWriter.offer`."""
+        self.uncommitted_records += batch.record_count()
+        copies = Copies.of(batch)
+        self._copied(route.source, copies, (await self.writer.offer(route.target, batch)).offset)
+
+    async def set_aside(self, target: TopicPartition, batch: TargetBatch) -> None:
+        """Hand over records that are no copies, one batch after the other. Raises as `TargetWriter.offer`."""
+        self.uncommitted_records += batch.record_count()
+        await self.writer.offer(target, batch)
 
     def _places(self, tp: TopicPartition) -> list[TopicPartition]:
         """Return where the next commit will write what belongs to the partition."""
         kept = [] if self.ledger is None else self.ledger.places(tp)
         return [TopicPartition(POSITIONS_TOPIC, slot_of(self.flow, *tp)), *kept]
 
-    def _acknowledged(
-        self,
-        tp: TopicPartition,
-        stretches: Sequence[Stretch],
-        facts: tuple[int, int, float],
-        done: asyncio.Future[Any],
-    ) -> None:
-        if self.ledger is not None and not done.cancelled() and done.exception() is None:
-            self.ledger.copied(tp, stretches, done.result().offset)
-            records, size, newest = facts
-            self.counters.acknowledged(tp, records=records, size=size, newest=newest, now=time.time())
+    def _acknowledged(self, tp: TopicPartition, copies: Copies, done: asyncio.Future[Any]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._copied(tp, copies, done.result().offset)
+
+    def _copied(self, tp: TopicPartition, copies: Copies, base: int) -> None:
+        if self.ledger is not None:
+            self.ledger.copied(tp, copies.stretches, base)
+            self.counters.acknowledged(
+                tp, records=copies.records, size=copies.size, newest=copies.newest, now=time.time()
+            )
 
     def reassert(self) -> None:
         """Have all positions written again with the next commit.

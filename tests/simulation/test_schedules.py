@@ -15,6 +15,7 @@ import pytest
 
 from agents.replicate import replicator
 from app.config import FlowConfig, RuntimeConfig
+from app.core.dead_letters import dead_letter_topic
 from app.core.flow_rules import FlowRules
 from app.core.naming import Naming
 from app.core.records import TopicPartition
@@ -27,6 +28,7 @@ from tests.simulation.clock import run_virtual
 from tests.simulation.world import Process, World
 
 PARTITIONS, TASKS, RECORDS, WORKERS = 5, 4, 300, 3
+REFUSED = 0.1
 FAULTY_SECONDS, SETTLE_SECONDS = 60.0, 400.0
 SCHEDULES = int(os.environ.get("SIMULATION_SCHEDULES", "60"))
 SEEDS = [int(os.environ["SIMULATION_SEED"])] if "SIMULATION_SEED" in os.environ else range(SCHEDULES)
@@ -63,8 +65,15 @@ class SimulatedWorker:
                 self.pipeline = None
                 await pipeline.close(drain=not self.process.dead)
 
-    def kept_back(self, topic: str) -> None:
-        return None
+    def check_residency(self, topic: str) -> None: ...
+
+    def needs_care(self, tp: TopicPartition) -> bool:
+        now = self.process.world.now
+        return self.pipeline is not None and self.pipeline.share.refusals.needs_care(tp, now)
+
+    def read_again(self, tp: TopicPartition, offset: int) -> None:
+        if self.pipeline is not None:
+            self.pipeline.reader.seek({tp: offset})
 
     async def owner(self, tp: TopicPartition) -> Task | None:
         pipeline = self.pipeline
@@ -91,10 +100,12 @@ class SimulatedWorker:
 
 async def simulate(seed: int, delivery: str) -> World:
     """Run one schedule and check it."""
-    config = FlowConfig.model_validate({"from": "a", "to": "b", "delivery": delivery, "tasks": TASKS})
+    config = FlowConfig.model_validate(
+        {"from": "a", "to": "b", "delivery": delivery, "tasks": TASKS, "on_rejected": "dead-letter"}
+    )
     world = World(seed, PARTITIONS, TASKS, faults=0.01)
     workers = {number: SimulatedWorker(world, number, config) for number in range(WORKERS)}
-    traffic = asyncio.ensure_future(produce(world))
+    traffic = asyncio.ensure_future(produce(world, refused=REFUSED if seed % 2 else 0.0))
     await disturb(world, workers, config)
     await traffic
     world.faults = 0.0
@@ -110,9 +121,12 @@ async def simulate(seed: int, delivery: str) -> World:
     return world
 
 
-async def produce(world: World) -> None:
+async def produce(world: World, refused: float) -> None:
     for number in range(RECORDS):
-        world.append(TopicPartition("t", number % PARTITIONS), b"%d" % number)
+        value = b"%d" % number
+        if world.rng.random() < refused:
+            world.refused.add(value)
+        world.append(TopicPartition("t", number % PARTITIONS), value)
         await asyncio.sleep(world.rng.expovariate(RECORDS / FAULTY_SECONDS))
 
 
@@ -142,12 +156,15 @@ def settled(world: World, flow: str) -> bool:
 def check(world: World, flow: str, delivery: str) -> None:
     positions = world.committed_positions(flow)
     for tp, log in world.source.items():
-        wanted = [value for value in log if value is not None]
+        wanted = [value for value in log if value is not None and value not in world.refused]
         found = world.committed(TopicPartition(f"a.{tp.topic}", tp.partition))
         if delivery == "at-least-once":
             found = list(dict.fromkeys(found))
         assert found == wanted, f"{tp}: {len(found)} of {len(wanted)} records; {first_difference(found, wanted)}"
         assert positions[tp].offset == len(log), f"{tp}: position {positions[tp].offset} of {len(log)}"
+    aside = world.committed(TopicPartition(dead_letter_topic(flow), 0))
+    aside = aside if delivery == "exactly-once" else list(set(aside))
+    assert sorted(aside) == sorted(world.refused)
 
 
 def first_difference(found: list[bytes], wanted: list[bytes]) -> Any:

@@ -13,7 +13,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from app.core.formats import Position
 from app.core.records import TopicPartition
-from app.errors import ClusterUnavailable, ReplicatorError, TaskFailed, TaskFenced
+from app.errors import ClusterUnavailable, RecordsRefused, ReplicatorError, TaskFailed, TaskFenced
 from app.kafka.admin import TopicInfo
 from app.kafka.batches import SourceBatch, TargetBatch
 from app.kafka.source import SourceEnd
@@ -123,6 +123,7 @@ class World:
         self.epochs: dict[int, int] = {}
         self.open: dict[int, Transaction] = {}
         self.group = Group(self, tasks)
+        self.refused: set[bytes] = set()
         self.events: list[str] = []
 
     @property
@@ -396,23 +397,34 @@ class SimulatedWriter:
         self._acknowledgements.add(asyncio.ensure_future(self._send(tp, batch)))
         await asyncio.sleep(0)
 
+    async def offer(self, tp: TopicPartition, batch: TargetBatch) -> Any:
+        self._check()
+        async with self._order:
+            await self._append(tp, batch)
+        return SimpleNamespace(offset=-1)
+
     async def _send(self, tp: TopicPartition, batch: TargetBatch) -> None:
         async with self._order:
             try:
-                await self._process.call(fail=False)
-                self._check()
-                entries = [
-                    Entry(bytes(r.value), self._transaction()) for r in DefaultRecordBatch(bytes(batch._build()))
-                ]
-                lost_before, lost_after = self._world.chance(), self._world.chance()
-                if not lost_before:
-                    self._world.target.setdefault(tp, []).extend(entries)
-                await self._process.call(fail=False)
-                if lost_before or lost_after:
-                    self._fail(TaskFailed(flow=self._flow, task=self._task, reason="no acknowledgement"))
-                self.records += len(entries)
+                await self._append(tp, batch)
             except ReplicatorError as error:
                 self._fail(error)
+
+    async def _append(self, tp: TopicPartition, batch: TargetBatch) -> None:
+        await self._process.call(fail=False)
+        self._check()
+        values = [bytes(record.value) for record in DefaultRecordBatch(bytes(batch._build()))]
+        if tp.topic in self._world.targets and not self._world.refused.isdisjoint(values):
+            why = {"reason": "refused", "remedy": "none", "kind": "record"}
+            raise RecordsRefused(flow=self._flow, task=self._task, **tp._asdict(), **why)
+        entries = [Entry(value, self._transaction()) for value in values]
+        lost_before, lost_after = self._world.chance(), self._world.chance()
+        if not lost_before:
+            self._world.target.setdefault(tp, []).extend(entries)
+        await self._process.call(fail=False)
+        if lost_before or lost_after:
+            raise self._fail(TaskFailed(flow=self._flow, task=self._task, reason="no acknowledgement"))
+        self.records += len(entries)
 
     async def commit(self, positions: Iterable[PositionRecord]) -> None:
         await self._flush()

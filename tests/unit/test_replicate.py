@@ -16,11 +16,17 @@ async def test_a_record_that_selection_should_have_kept_back_is_not_written():
     tp = TopicPartition("secret", 0)
     failures: list[Exception] = []
     task = SimpleNamespace(turn=asyncio.Lock(), routes={tp: SimpleNamespace()}, write=AsyncMock(), advance=AsyncMock())
+
+    def refuse(topic):
+        raise ResidencyViolation(flow="a__b", topic=topic, reason="policy 'gdpr' denies the zone us")
+
     flow = SimpleNamespace(
         config=SimpleNamespace(name="a__b", source="a", target="b"),
         owner=AsyncMock(return_value=task),
         expected=lambda task, tp, batches: list(batches),
-        kept_back=lambda topic: "policy 'gdpr' denies the zone us",
+        check_residency=refuse,
+        needs_care=lambda tp: False,
+        read_again=AsyncMock(),
         task_failed=lambda task, error: failures.append(error),
         forwarded=lambda: None,
     )
