@@ -11,6 +11,7 @@
         ├── TopicNotCreated      a topic of ours is refused by the target
         ├── TaskFenced           another worker owns the task now
         └── TaskFailed           the task is made anew from its last commit
+            ├── TargetGone       as TaskFailed; a topic of copies was deleted, or created anew by somebody else
             └── RecordsRefused   as TaskFailed, but one partition, which the target refuses, is held
 
 Errors carry fields; `str()` is one sentence that says what happened, where, and what to do.
@@ -145,6 +146,15 @@ class TaskFailed(TransientError):
 
     def __str__(self) -> str:
         return f"{self.flow}: task {self.task} cannot write to the target: {self.reason}"
+
+
+class TargetGone(TaskFailed):
+    """A topic that held copies is not there any more, or is another one of the same name."""
+
+    def __init__(self, *, flow: str, task: int, topic: str) -> None:
+        super().__init__(flow=flow, task=task, reason=f"topic {topic} was deleted there; it is made and filled again")
+        self.args = (flow, task, topic)
+        self.topic = topic
 
 
 class RecordsRefused(TaskFailed):

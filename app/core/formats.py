@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 _VERSION = 0  # of the values of heartbeats and checkpoints; offset syncs have none
@@ -122,24 +122,27 @@ class Position:
     """How far a source partition is replicated: `offset` is the next to be read.
 
     `tasks` is the flow's number of tasks when it was written (it names the transactional ids to be fenced), `topic_id`
-    the source topic's, to tell a re-created topic.
+    the source topic's and `target_id` the target topic's, to tell topics that were created anew.
     """
 
     offset: int
     tasks: int
     topic_id: str | None = None
+    target_id: str | None = None
 
     def value(self) -> bytes:
         """Return the JSON object."""
-        return to_json({"offset": self.offset, "tasks": self.tasks, "topic_id": self.topic_id})
+        return to_json(asdict(self))
 
     @classmethod
     def decode(cls, value: bytes) -> Position:
         """Read the JSON object, ignoring fields of later versions; raises ValueError when it is malformed."""
-        match json.loads(value):
+        found = json.loads(value)
+        match found:
             case {"offset": int(offset), "tasks": int(tasks), "topic_id": str() | None as topic_id}:
-                if type(offset) is type(tasks) is int and offset >= 0:
-                    return cls(offset=offset, tasks=tasks, topic_id=topic_id)
+                target_id = found.get("target_id")
+                if type(offset) is type(tasks) is int and offset >= 0 and isinstance(target_id, str | None):
+                    return cls(offset=offset, tasks=tasks, topic_id=topic_id, target_id=target_id)
         raise ValueError(f"not a position: {value!r}")
 
 

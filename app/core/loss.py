@@ -15,10 +15,11 @@ Kind = Literal["recreated", "target-emptied", "expired", "truncated"]
 class Seen:
     """What the clusters say of a partition now: where it begins and ends on the source, and where its copy ends.
 
-    `newest` is the last run of copies that is known; None when none is.
+    `newest` is the last run of copies that is known; None when none is. Ids are None when they are not known.
     """
 
     topic_id: str | None
+    target_id: str | None = None
     start: int
     end: int
     target_end: int
@@ -45,6 +46,8 @@ class Loss:
                     f"the source topic was created anew; what the former one held from offset {self.first} on is gone"
                 )
             case "target-emptied":
+                if self.last is not None and self.last < self.first:
+                    return "the target lost its copies, and the source holds none of these records any more"
                 return f"the target lost copies of offsets {self.first} to {self.last}; they are copied again"
             case "expired":
                 return f"offsets {self.first} to {self.last} are gone from the source before they were copied"
@@ -62,10 +65,13 @@ def judge(topic: str, partition: int, position: Position, seen: Seen) -> Loss | 
     """Return what was lost behind the stored position; None when it can simply be gone on from."""
     kind: Kind
     first, last, resume = position.offset, seen.start - 1, seen.start
-    if None not in (position.topic_id, seen.topic_id) and position.topic_id != seen.topic_id:
+    if _another(position.topic_id, seen.topic_id):
         kind, last_known = "recreated", None
         return Loss(topic=topic, partition=partition, kind=kind, first=first, last=last_known, resume=resume)
-    if seen.newest is not None and seen.target_end < seen.newest.downstream_end:
+    if _another(position.target_id, seen.target_id):
+        # Whatever the topic of that name holds now, nothing of it was copied by this flow.
+        kind, first, last = "target-emptied", resume, position.offset - 1
+    elif seen.newest is not None and seen.target_end < seen.newest.downstream_end:
         resume = max(seen.start, _upstream(seen.newest, seen.target_end))
         kind, first, last = "target-emptied", resume, position.offset - 1
     elif position.offset < seen.start:
@@ -76,6 +82,10 @@ def judge(topic: str, partition: int, position: Position, seen: Seen) -> Loss | 
     else:
         return None
     return Loss(topic=topic, partition=partition, kind=kind, first=first, last=last, resume=resume)
+
+
+def _another(known: str | None, present: str | None) -> bool:
+    return None not in (known, present) and known != present
 
 
 def _upstream(newest: Run, target_end: int) -> int:

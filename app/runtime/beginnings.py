@@ -112,6 +112,7 @@ class Beginnings:
         return {
             tp: Seen(
                 topic_id=routes[tp].topic_id,
+                target_id=routes[tp].target_id,
                 start=starts[tp],
                 end=ends[tp],
                 target_end=copies[routes[tp].target],
@@ -132,5 +133,6 @@ class Beginnings:
 def _known(tp: TopicPartition, task: Task) -> Position | None:
     """Return the position, also of a partition that is carried now and whose topic was created anew."""
     if tp in task.routes:
-        return Position(offset=task.expected[tp], tasks=task.tasks, topic_id=task.routes[tp].topic_id)
+        route = task.routes[tp]
+        return Position(offset=task.expected[tp], tasks=task.tasks, topic_id=route.topic_id, target_id=route.target_id)
     return task.stored.get(tp)

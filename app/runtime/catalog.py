@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.config import RuntimeConfig
@@ -142,15 +142,32 @@ def _state(info: TopicInfo, settings: Mapping[str, Setting] | None) -> TopicStat
     return TopicState(name=info.name, partitions=info.partitions, settings=settings)
 
 
-async def with_limits(routes: Mapping[TopicPartition, Route], target: Admin) -> dict[TopicPartition, Route]:
-    """Return the routes with what their target topics take: the size of batches, records without a key."""
-    settings = await target.topic_settings({route.target.topic for route in routes.values()})
-    return {tp: _limited(route, settings.get(route.target.topic) or {}) for tp, route in routes.items()}
+async def with_targets(routes: Mapping[TopicPartition, Route], target: Admin) -> dict[TopicPartition, Route]:
+    """Return the routes with what their target topics are: their ids, the size of batches, whether they want keys."""
+    names = {route.target.topic for route in routes.values()}
+    present, settings = await target.describe(names), await target.topic_settings(names)
+    return {tp: _completed(route, present, settings) for tp, route in routes.items()}
 
 
-def _limited(route: Route, settings: Mapping[str, Setting]) -> Route:
-    known = {name: seen.value for name, seen in settings.items() if seen.value is not None}
-    limit, policy = known.get("max.message.bytes"), known.get("cleanup.policy", "")
+def _completed(
+    route: Route, present: Mapping[str, TopicInfo], settings: Mapping[str, Mapping[str, Setting] | None]
+) -> Route:
+    topic = route.target.topic
+    known = {name: seen.value for name, seen in (settings.get(topic) or {}).items() if seen.value is not None}
+    limit = known.get("max.message.bytes")
     return replace(
-        route, max_batch=batch_limit(int(limit)) if limit else route.max_batch, compacted="compact" in policy.split(",")
+        route,
+        target_id=present[topic].topic_id if topic in present else None,
+        max_batch=batch_limit(int(limit)) if limit else route.max_batch,
+        compacted="compact" in known.get("cleanup.policy", "").split(","),
     )
+
+
+def lost_targets(routes: Iterable[Route], present: Mapping[str, TopicInfo]) -> dict[TopicPartition, str]:
+    """Return the source partitions whose copies are not where they were, each with the remote topic's name."""
+    lost = {}
+    for route in routes:
+        found = present.get(route.target.topic)
+        if route.target_id is not None and (found is None or found.topic_id not in (None, route.target_id)):
+            lost[route.source] = route.target.topic
+    return lost

@@ -11,8 +11,9 @@ from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import task_of
+from app.errors import TargetGone
 from app.runtime.beginnings import Beginning, Beginnings
-from app.runtime.catalog import Catalog, ensure_targets, survey, with_limits
+from app.runtime.catalog import Catalog, ensure_targets, lost_targets, survey, with_targets
 from app.runtime.ports import Ports
 from app.runtime.share import Share
 from app.runtime.task import Route, Task
@@ -46,7 +47,16 @@ class Partitions:
         catalog = survey(await self._ports.source_admin.topics(), self._rules)
         async with self.share.changing:
             self.catalog = catalog
+            await self._look_at_targets()
             await self.take_up(frozenset(self.share.tasks))
+
+    async def _look_at_targets(self) -> None:
+        """Have tasks made anew whose copies are gone: what they wrote last may wait for a topic that is not there."""
+        carried = [route for task in self.share.tasks.values() if task.error is None for route in task.routes.values()]
+        present = await self._ports.target_admin.describe({route.target.topic for route in carried})
+        for tp, topic in lost_targets(carried, present).items():
+            task = self._task(tp)
+            self.share.task_failed(task, TargetGone(flow=task.flow, task=task.number, topic=topic))
 
     async def take_up(self, numbers: frozenset[int]) -> None:
         """Bring the partitions of these tasks in step with the catalog: topics on the target first, then reading."""
@@ -83,8 +93,8 @@ class Partitions:
     async def _begin(self, routes: Mapping[TopicPartition, Route]) -> None:
         tasks = {tp: self._task(tp) for tp in routes}
         self._ports.reader.drop([tp for tp in routes if tp in tasks[tp].routes])
+        routes = await with_targets(routes, self._ports.target_admin)
         found = await self.beginnings.find(routes, tasks)
-        routes = await with_limits(routes, self._ports.target_admin)
         await self._begin_indexes(routes, found)
         for tp, beginning in found.items():
             async with tasks[tp].turn:

@@ -28,6 +28,7 @@ class Route:
     target: TopicPartition
     topic_id: str | None
     filter_origins: bool
+    target_id: str | None = None
     compacted: bool = False
     max_batch: int = MAX_BATCH_BYTES
 
@@ -225,5 +226,6 @@ class Task:
 
     def _position(self, tp: TopicPartition, offset: int) -> Position:
         route, stored = self.routes.get(tp), self.stored.get(tp)
-        topic_id = route.topic_id if route else stored.topic_id if stored else None
-        return Position(offset=offset, tasks=self.tasks, topic_id=topic_id)
+        known = route or stored
+        topic_id, target_id = (known.topic_id, known.target_id) if known else (None, None)
+        return Position(offset=offset, tasks=self.tasks, topic_id=topic_id, target_id=target_id)

@@ -63,6 +63,43 @@ def test_a_target_that_was_wiped_is_filled_again(scene, unique, delivery):
     assert (loss["topic"], loss["partition"], loss["first"], loss["last"]) == (topic, 0, 0, 99)
 
 
+@DELIVERIES
+def test_a_target_topic_that_is_deleted_under_an_idle_flow_is_made_and_filled_again(scene, unique, delivery):
+    topic, other = f"vanishes-{unique}", f"vanishes-{unique}-other"
+    flow = scene([f"vanishes-{unique}*"], delivery=delivery, tasks=1)
+    for name in (topic, other):
+        create_topic(flow.source, name)
+        produce(flow.source, name, numbered(30))
+    worker = flow.start()
+    carried(worker, flow, 60)
+    delete(flow.target, flow.remote(topic))
+    wait_for_count(flow.target, flow.remote(topic), 30)
+    carried(worker, flow, 90)
+    assert values(flow.target, flow.remote(topic)) == list(range(30))
+    assert values(flow.target, flow.remote(other)) == list(range(30))
+    (loss,) = losses(worker, flow, "target-emptied")
+    assert (loss["topic"], loss["first"], loss["last"]) == (topic, 0, 29)
+
+
+def test_a_target_topic_that_others_made_anew_and_filled_further_is_no_copy(scene, unique):
+    topic = f"usurped-{unique}"
+    flow = scene([topic], delivery="exactly-once")
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(20))
+    worker = flow.start()
+    carried(worker, flow, 20)
+    assert worker.stop() == 0
+    delete(flow.target, flow.remote(topic))
+    time.sleep(1)
+    create_topic(flow.target, flow.remote(topic))
+    produce(flow.target, flow.remote(topic), numbered(50, start=1000))
+    worker = flow.start()
+    wait_for_count(flow.target, flow.remote(topic), 70)
+    assert values(flow.target, flow.remote(topic)) == [*range(1000, 1050), *range(20)]
+    (loss,) = losses(worker, flow, "target-emptied")
+    assert (loss["first"], loss["last"]) == (0, 19)
+
+
 @pytest.mark.parametrize("records", [5, 50])
 def test_a_source_topic_that_was_created_anew_is_copied_from_its_start(scene, unique, records):
     topic = f"anew-{unique}"

@@ -12,6 +12,7 @@ from app.errors import (
     Problem,
     ReplicatorError,
     SameCluster,
+    TargetGone,
     TaskFailed,
     TaskFenced,
     TopicNotCreated,
@@ -62,6 +63,10 @@ def test_the_printed_tree_is_the_real_one() -> None:
             "a__b: task 3 is fenced: another worker owns it, or its transaction took too long",
         ),
         (TaskFailed(flow="a__b", task=3, reason="full"), "a__b: task 3 cannot write to the target: full"),
+        (
+            TargetGone(flow="a__b", task=3, topic="a.t"),
+            "a__b: task 3 cannot write to the target: topic a.t was deleted there; it is made and filled again",
+        ),
     ],
 )
 def test_sentences(error: ReplicatorError, sentence: str) -> None:

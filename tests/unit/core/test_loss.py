@@ -11,8 +11,10 @@ from app.core.formats import Position
 from app.core.loss import Seen, judge
 from app.core.runs import Run
 
-POSITION = Position(offset=100, tasks=8, topic_id="one")
-SEEN = Seen(topic_id="one", start=0, end=100, target_end=80, newest=Run(upstream=60, downstream=40, count=40))
+POSITION = Position(offset=100, tasks=8, topic_id="one", target_id="copy")
+SEEN = Seen(
+    topic_id="one", target_id="copy", start=0, end=100, target_end=80, newest=Run(upstream=60, downstream=40, count=40)
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,7 @@ SEEN = Seen(topic_id="one", start=0, end=100, target_end=80, newest=Run(upstream
         {"end": 500},
         {"start": 100},
         {"topic_id": None},
+        {"target_id": None},
         {"target_end": 90},
         {"newest": None, "target_end": 0},
         {"newest": Run(upstream=0, downstream=0, count=0), "target_end": 0},
@@ -44,6 +47,9 @@ def test_nothing_is_lost(change: dict[str, Any]) -> None:
         ({"target_end": 75}, "target-emptied", 95, 99, 95),
         ({"target_end": 40}, "target-emptied", 60, 99, 60),
         ({"target_end": 39}, "target-emptied", 0, 99, 0),
+        ({"target_id": "other"}, "target-emptied", 0, 99, 0),
+        ({"target_id": "other", "target_end": 900, "start": 30}, "target-emptied", 30, 99, 30),
+        ({"target_id": "other", "start": 100, "end": 100}, "target-emptied", 100, 99, 100),
     ],
 )
 def test_losses_are_told_apart(change: dict[str, Any], kind: str, first: int, last: int | None, resume: int) -> None:
