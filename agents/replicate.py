@@ -53,7 +53,7 @@ def replicator(flow: FlowService) -> Agent:
                             transactional, limit = task.writer.transactional, route.max_batch
                             for batch in merge(run, origin, transactional=transactional, keep=keep, limit=limit):
                                 await task.write(route, batch)
-                        task.advance(tp, end)
+                        task.advance(tp, end, run[-1].leader_epoch)
                     except Exception as error:  # noqa: BLE001 - whatever it is: the task goes on from its last commit
                         flow.task_failed(task, error)
             flow.forwarded()

@@ -11,6 +11,7 @@
         ├── TopicNotCreated      a topic of ours is refused by the target
         ├── TaskFenced           another worker owns the task now
         └── TaskFailed           the task is made anew from its last commit
+            ├── SourceCutOff     as TaskFailed; the source's log was cut off and has grown again
             ├── TargetGone       as TaskFailed; a topic of copies was deleted, or created anew by somebody else
             └── RecordsRefused   as TaskFailed, but one partition, which the target refuses, is held
 
@@ -146,6 +147,21 @@ class TaskFailed(TransientError):
 
     def __str__(self) -> str:
         return f"{self.flow}: task {self.task} cannot write to the target: {self.reason}"
+
+
+class SourceCutOff(TaskFailed):
+    """A partition's log was cut off before the place up to which it was read, and holds other records there now."""
+
+    def __init__(self, *, flow: str, task: int, topic: str, partition: int) -> None:
+        super().__init__(flow=flow, task=task, reason="the source's log was cut off")
+        self.args = (flow, task, topic, partition)
+        self.topic, self.partition = topic, partition
+
+    def __str__(self) -> str:
+        return (
+            f"{self.flow}: {self.topic}-{self.partition}: the source lost records that were read, as after an unclean "
+            f"election of a leader or in a new topic; task {self.task} looks how far"
+        )
 
 
 class TargetGone(TaskFailed):

@@ -122,13 +122,15 @@ class Position:
     """How far a source partition is replicated: `offset` is the next to be read.
 
     `tasks` is the flow's number of tasks when it was written (it names the transactional ids to be fenced), `topic_id`
-    the source topic's and `target_id` the target topic's, to tell topics that were created anew.
+    the source topic's and `target_id` the target topic's, to tell topics that were created anew. `leader_epoch` is that
+    of the record before `offset`, to tell a log that was cut off.
     """
 
     offset: int
     tasks: int
     topic_id: str | None = None
     target_id: str | None = None
+    leader_epoch: int | None = None
 
     def value(self) -> bytes:
         """Return the JSON object."""
@@ -140,9 +142,10 @@ class Position:
         found = json.loads(value)
         match found:
             case {"offset": int(offset), "tasks": int(tasks), "topic_id": str() | None as topic_id}:
-                target_id = found.get("target_id")
-                if type(offset) is type(tasks) is int and offset >= 0 and isinstance(target_id, str | None):
-                    return cls(offset=offset, tasks=tasks, topic_id=topic_id, target_id=target_id)
+                target_id, epoch = found.get("target_id"), found.get("leader_epoch")
+                known = isinstance(target_id, str | None) and type(epoch) in (int, type(None))
+                if type(offset) is type(tasks) is int and offset >= 0 and known:
+                    return cls(offset=offset, tasks=tasks, topic_id=topic_id, target_id=target_id, leader_epoch=epoch)
         raise ValueError(f"not a position: {value!r}")
 
 

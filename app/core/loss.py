@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,8 @@ Kind = Literal["recreated", "target-emptied", "expired", "truncated"]
 class Seen:
     """What the clusters say of a partition now: where it begins and ends on the source, and where its copy ends.
 
-    `newest` is the last run of copies that is known; None when none is. Ids are None when they are not known.
+    `epoch_end` is where the position's leader epoch ends in the source's log, `newest` the last run of copies. What is
+    not known is None.
     """
 
     topic_id: str | None
@@ -23,6 +25,7 @@ class Seen:
     start: int
     end: int
     target_end: int
+    epoch_end: int | None = None
     newest: Run | None = None
 
 
@@ -63,25 +66,33 @@ class Loss:
 
 def judge(topic: str, partition: int, position: Position, seen: Seen) -> Loss | None:
     """Return what was lost behind the stored position; None when it can simply be gone on from."""
-    kind: Kind
-    first, last, resume = position.offset, seen.start - 1, seen.start
+    found = list(_losses(topic, partition, position, seen))
+    return min(found, key=lambda loss: loss.resume) if found else None
+
+
+def _losses(topic: str, partition: int, position: Position, seen: Seen) -> Iterator[Loss]:
+    """Yield every loss; whoever goes on at the smallest offset passes over nothing."""
+
+    def loss(kind: Kind, first: int, last: int | None, resume: int) -> Loss:
+        return Loss(topic=topic, partition=partition, kind=kind, first=first, last=last, resume=resume)
+
+    last = position.offset - 1
     if _another(position.topic_id, seen.topic_id):
-        kind, last_known = "recreated", None
-        return Loss(topic=topic, partition=partition, kind=kind, first=first, last=last_known, resume=resume)
+        yield loss("recreated", position.offset, None, seen.start)
+        return
     if _another(position.target_id, seen.target_id):
         # Whatever the topic of that name holds now, nothing of it was copied by this flow.
-        kind, first, last = "target-emptied", resume, position.offset - 1
+        yield loss("target-emptied", seen.start, last, seen.start)
     elif seen.newest is not None and seen.target_end < seen.newest.downstream_end:
         resume = max(seen.start, _upstream(seen.newest, seen.target_end))
-        kind, first, last = "target-emptied", resume, position.offset - 1
-    elif position.offset < seen.start:
-        kind = "expired"
+        yield loss("target-emptied", resume, last, resume)
+    if seen.epoch_end is not None and seen.epoch_end < position.offset:
+        yield loss("truncated", seen.epoch_end, last, max(seen.start, seen.epoch_end))
     elif position.offset > seen.end:
         # How far back the source went before it grew again is not known: only from its start nothing is missed.
-        kind, first, last = "truncated", seen.end, position.offset - 1
-    else:
-        return None
-    return Loss(topic=topic, partition=partition, kind=kind, first=first, last=last, resume=resume)
+        yield loss("truncated", seen.end, last, seen.start)
+    if position.offset < seen.start:
+        yield loss("expired", position.offset, seen.start - 1, seen.start)
 
 
 def _another(known: str | None, present: str | None) -> bool:

@@ -22,8 +22,9 @@ from app.core.records import TopicPartition
 from app.core.topics import AlterConfigs, Setting
 from app.errors import ClusterUnavailable, TopicNotCreated
 from app.kafka.clients import aiokafka_options, confluent_options
+from app.kafka.epoch_protocol import OffsetForLeaderEpoch
 from app.kafka.group_api import GroupApi
-from app.kafka.log_offsets import EARLIEST, LATEST, log_offsets
+from app.kafka.log_offsets import EARLIEST, LATEST, ask_leaders, log_offsets
 from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
 from app.kafka.settings import edits, setting
 
@@ -229,6 +230,23 @@ class Admin:
             return await log_offsets(
                 self._metadata_options, wanted, timestamp, self._timeout, committed=committed, partial=partial
             )
+
+    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where a leader epoch of each partition ends, in the log as it is now; 0 when the epoch is not known.
+
+        What was read under that epoch, and lies at or behind the end, was cut off since.
+        """
+        if not epochs:
+            return {}
+        with self._named():
+            found = await ask_leaders(
+                self._metadata_options,
+                epochs,
+                self._timeout,
+                lambda led: OffsetForLeaderEpoch({tp: epochs[tp] for tp in led}),
+                OffsetForLeaderEpoch.rows,
+            )
+        return {tp: max(0, end) for tp, end in found.items()}
 
     @property
     def groups(self) -> GroupApi:

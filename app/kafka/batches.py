@@ -9,6 +9,7 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 from __future__ import annotations
 
 import asyncio
+import struct
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.producer.sender import AddPartitionsToTxnHandler, Sender
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
 
 from app.core.records import TopicPartition
 
@@ -28,6 +30,13 @@ Header = tuple[str, bytes | None]
 #: Records of a target batch whose source offsets are consecutive: the first one's source offset, how many records of
 #: the batch come before it, and how many there are.
 Stretch = tuple[int, int, int]
+
+#: At the beginning of a batch: its length behind these two fields, the leader epoch, the format's version.
+_HEAD = struct.Struct(">8xiib")
+_LENGTH_ENDS = 12
+
+#: The epoch of records that tell none: those of the formats before v2.
+NO_EPOCH = -1
 
 #: What a batch costs besides its records: the v2 batch header.
 BATCH_OVERHEAD = 61
@@ -52,17 +61,30 @@ class SourceBatch:
     Consecutive batches of a partition touch: `start` is the `next_offset` of the one before, so that offsets which hold
     no readable record (control batches, aborted or compacted data) belong to the batch after them. `batch` is None when
     there is nothing but such offsets. The records can be iterated once.
+
+    `leader_epoch` is that of its last record: a log that does not hold the epoch up to here was cut off meanwhile.
+    `follows_epoch` is the one of the batch before it, where they differ.
     """
 
-    __slots__ = ("batch", "epoch", "fetched_bytes", "next_offset", "start", "tp")
+    __slots__ = ("batch", "epoch", "fetched_bytes", "follows_epoch", "leader_epoch", "next_offset", "start", "tp")
 
-    def __init__(self, tp: TopicPartition, start: int, next_offset: int, batch: Any, fetched_bytes: int) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        start: int,
+        next_offset: int,
+        batch: Any,
+        fetched_bytes: int,
+        leader_epoch: int = NO_EPOCH,
+    ) -> None:
         self.tp = tp
         self.start = start
         self.next_offset = next_offset
         self.batch = batch
         self.fetched_bytes = fetched_bytes
         self.epoch = 0
+        self.leader_epoch = leader_epoch
+        self.follows_epoch = NO_EPOCH
 
     @property
     def codec(self) -> int:
@@ -80,17 +102,29 @@ def _legacy_codec(batch: Any) -> int:
 
 
 class _WholeBatches:
-    """Stands in for `MemoryRecords`: the same batches, each of which yields itself when iterated."""
+    """Stands in for `MemoryRecords`: the same batches, each of which yields itself when iterated.
 
-    __slots__ = ("_records",)
+    `leader_epoch` is that of the last batch, which aiokafka's batches do not tell.
+    """
 
-    def __init__(self, records: Any) -> None:
-        self._records = records
+    __slots__ = ("_data", "_place", "_records", "leader_epoch")
+
+    def __init__(self, data: bytes) -> None:
+        self._records = MemoryRecords(data)
+        self._data = data
+        self._place = 0
+        self.leader_epoch = NO_EPOCH
+
+    def size_in_bytes(self) -> int:
+        return int(self._records.size_in_bytes())
 
     def has_next(self) -> bool:
         return bool(self._records.has_next())
 
     def next_batch(self) -> _WholeBatch:
+        length, epoch, magic = _HEAD.unpack_from(self._data, self._place)
+        self._place += _LENGTH_ENDS + length
+        self.leader_epoch = epoch if magic >= 2 else NO_EPOCH
         return _WholeBatch(self._records.next_batch())
 
 
@@ -119,9 +153,9 @@ class _WholeBatch:
 class BatchRecords(PartitionRecords):  # type: ignore[misc]
     """One partition's part of a fetch response, iterated batch by batch (as `SourceBatch`)."""
 
-    def __init__(self, tp: Any, records: Any, *arguments: Any) -> None:
+    def __init__(self, tp: Any, records: _WholeBatches, *arguments: Any) -> None:
         self._fetched_bytes = records.size_in_bytes()
-        super().__init__(tp, _WholeBatches(records), *arguments)
+        super().__init__(tp, records, *arguments)
 
     def _consumer_record(self, tp: Any, record: _WholeBatch) -> Any:
         return record.batch
@@ -129,16 +163,19 @@ class BatchRecords(PartitionRecords):  # type: ignore[misc]
     def _unpack_records(self) -> Iterator[SourceBatch]:
         start = self.next_fetch_offset
         for batch in super()._unpack_records():
-            yield SourceBatch(self._tp, start, self.next_fetch_offset, batch, self._fetched_bytes)
+            epoch = self._records.leader_epoch
+            yield SourceBatch(self._tp, start, self.next_fetch_offset, batch, self._fetched_bytes, epoch)
             start = self.next_fetch_offset
         if self.next_fetch_offset > start:
-            yield SourceBatch(self._tp, start, self.next_fetch_offset, None, 0)
+            yield SourceBatch(self._tp, start, self.next_fetch_offset, None, 0, self._records.leader_epoch)
 
 
 class BatchFetcher(Fetcher):  # type: ignore[misc]
     """aiokafka's fetcher, keeping batches whole."""
 
-    _proc_fetch_request = rebind(Fetcher._proc_fetch_request, PartitionRecords=BatchRecords)
+    _proc_fetch_request = rebind(
+        Fetcher._proc_fetch_request, MemoryRecords=_WholeBatches, PartitionRecords=BatchRecords
+    )
 
 
 class NoCreateClient(AIOKafkaClient):  # type: ignore[misc]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError, for_code
@@ -24,6 +24,10 @@ LATEST, EARLIEST = -1, -2
 #: epoch, the end is not known yet.
 _PASSING = frozenset((3, 5, 6, 74, 76, 78))
 _PAUSE = 0.2
+
+#: Partition, Kafka's error code, offset.
+Answers = Iterator[tuple[TopicPartition, int, int]]
+_Row = TypeVar("_Row")
 
 
 class OffsetsUnknown(KafkaError):  # type: ignore[misc]
@@ -44,6 +48,32 @@ async def log_offsets(
     With `committed` the end is what a read_committed reader sees. `partial` leaves out, without waiting, what no leader
     answers for. Raises KafkaError, OSError or asyncio.TimeoutError.
     """
+
+    def request(led: Iterable[TopicPartition]) -> OffsetRequest:
+        return OffsetRequest(-1, int(committed), by_topic(led, lambda tp: (tp.partition, timestamp)))
+
+    return await ask_leaders(options, partitions, timeout, request, _rows, partial=partial)
+
+
+def _rows(answer: Any) -> Answers:
+    for topic, partitions in answer.topics:
+        for partition, code, _, offset in partitions:
+            yield TopicPartition(topic, partition), code, offset
+
+
+async def ask_leaders(
+    options: dict[str, Any],
+    partitions: Iterable[TopicPartition],
+    timeout: float,
+    request: Callable[[Iterable[TopicPartition]], Any],
+    rows: Callable[[Any], Answers],
+    *,
+    partial: bool = False,
+) -> dict[TopicPartition, int]:
+    """Return an offset per partition: one request to each leader, again to the next one while leaders change.
+
+    `request` makes it for the partitions of a leader, `rows` reads the answer. Raises as `log_offsets`.
+    """
     found: dict[TopicPartition, int] = {}
     left = set(partitions)
     deadline = asyncio.get_running_loop().time() + timeout
@@ -52,16 +82,14 @@ async def log_offsets(
         while left:
             by_leader = await asyncio.wait_for(_leaders(client, left), timeout)
             for leader, led in by_leader.items():
-                request = OffsetRequest(-1, int(committed), _by_topic(led, timestamp))
-                answer = await asyncio.wait_for(client.send(leader, request), timeout)
-                for topic, rows in answer.topics:
-                    for partition, code, _, offset in rows:
-                        if code == 0:
-                            found[TopicPartition(topic, partition)] = offset
-                        elif code not in _PASSING:
-                            raise OffsetsUnknown(f"{topic}-{partition}: {for_code(code).__name__}")
-                        else:
-                            why = for_code(code).__name__
+                answer = await asyncio.wait_for(client.send(leader, request(led)), timeout)
+                for tp, code, offset in rows(answer):
+                    if code == 0:
+                        found[tp] = offset
+                    elif code not in _PASSING:
+                        raise OffsetsUnknown(f"{tp.topic}-{tp.partition}: {for_code(code).__name__}")
+                    else:
+                        why = for_code(code).__name__
             left -= found.keys()
             if partial:
                 break
@@ -85,8 +113,11 @@ async def _leaders(client: AIOKafkaClient, partitions: Iterable[TopicPartition])
     return by_leader
 
 
-def _by_topic(partitions: Iterable[TopicPartition], timestamp: int) -> list[tuple[str, list[tuple[int, int]]]]:
-    topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
+def by_topic(
+    partitions: Iterable[TopicPartition], row: Callable[[TopicPartition], _Row]
+) -> list[tuple[str, list[_Row]]]:
+    """Return what a request says of each partition, as Kafka's requests want it: a list per topic."""
+    topics: dict[str, list[_Row]] = defaultdict(list)
     for tp in partitions:
-        topics[tp.topic].append((tp.partition, timestamp))
+        topics[tp.topic].append(row(tp))
     return list(topics.items())

@@ -14,7 +14,7 @@ from aiokafka.structs import TopicPartition as ClientPartition
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
-from app.kafka.batches import BatchConsumer, SourceBatch
+from app.kafka.batches import NO_EPOCH, BatchConsumer, SourceBatch
 from app.kafka.clients import aiokafka_options
 
 #: Numbers of seeks, over all readers of the process: a batch of a reader that was closed is never taken for current.
@@ -61,6 +61,7 @@ class SourceReader:
         self._poll_timeout_ms = int(runtime.source_poll_timeout * 1000)
         self._next: dict[TopicPartition, int] = {}
         self._epoch: dict[TopicPartition, int] = {}
+        self._leader_epoch: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, SourceEnd] = {}
 
     async def start(self) -> None:
@@ -81,19 +82,25 @@ class SourceReader:
         """What is being read."""
         return frozenset(self._next)
 
-    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these offsets on, in addition to the others; batches read before are stale."""
+    def seek(
+        self, offsets: Mapping[TopicPartition, int], leader_epochs: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Read these partitions from these offsets on, in addition to the others; batches read before are stale.
+
+        `leader_epochs` are those of the records before the offsets, as far as they are known.
+        """
         epoch = next(_EPOCHS)
         for tp, offset in offsets.items():
             self._epoch[tp] = epoch
             self._next[tp] = offset
+            self._leader_epoch[tp] = (leader_epochs or {}).get(tp, NO_EPOCH)
         self._assign()
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop reading these partitions."""
         gone = [tp for tp in partitions if self._next.pop(tp, None) is not None]
         for tp in gone:
-            del self._epoch[tp]
+            del self._epoch[tp], self._leader_epoch[tp]
             self._ends.pop(tp, None)
         if gone:
             self._assign()
@@ -131,9 +138,13 @@ class SourceReader:
             if tp not in self._next:
                 continue
             epoch = self._epoch[tp]
+            leader_epoch = self._leader_epoch[tp]
             for batch in found:
                 batch.tp = tp
                 batch.epoch = epoch
+                if batch.leader_epoch != leader_epoch:
+                    batch.follows_epoch, leader_epoch = leader_epoch, batch.leader_epoch
+            self._leader_epoch[tp] = leader_epoch
             self._next[tp] = found[-1].next_offset
             batches += found
         return batches

@@ -101,13 +101,14 @@ class Beginnings:
 
     async def _look(
         self,
-        known: Iterable[TopicPartition],
+        known: Mapping[TopicPartition, Position],
         routes: Mapping[TopicPartition, Route],
         tasks: Mapping[TopicPartition, Task],
     ) -> dict[TopicPartition, Seen]:
         partitions = list(known)
         starts = await self._source.log_starts(partitions)
         ends = await self._source.high_watermarks(partitions)
+        epoch_ends = await self._epoch_ends(known)
         copies = await self._target.high_watermarks(routes[tp].target for tp in partitions)
         return {
             tp: Seen(
@@ -116,23 +117,39 @@ class Beginnings:
                 start=starts[tp],
                 end=ends[tp],
                 target_end=copies[routes[tp].target],
+                epoch_end=epoch_ends.get(tp),
                 newest=ledger.newest(tp) if (ledger := tasks[tp].ledger) else None,
             )
             for tp in partitions
         }
 
+    async def _epoch_ends(self, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
+        """Return where the source's log parts from the one in which the positions were, as far as that can be told."""
+        return await self._source.epoch_ends(
+            {tp: position.leader_epoch for tp, position in positions.items() if position.leader_epoch is not None}
+        )
+
     async def out_of_range(self, tp: TopicPartition, task: Task, topic_id: str | None) -> Loss | None:
         """Return what was lost of a partition whose position the source does not hold; None when it holds it now."""
-        position = Position(offset=task.expected[tp], tasks=task.tasks, topic_id=task.routes[tp].topic_id)
+        position = _reached(tp, task)
         starts = await self._source.log_starts([tp])
         ends = await self._source.high_watermarks([tp])
-        seen = Seen(topic_id=topic_id, start=starts[tp], end=ends[tp], target_end=0)
+        epoch_ends = await self._epoch_ends({tp: position})
+        seen = Seen(topic_id=topic_id, start=starts[tp], end=ends[tp], target_end=0, epoch_end=epoch_ends.get(tp))
         return judge(*tp, position, seen)
 
 
 def _known(tp: TopicPartition, task: Task) -> Position | None:
     """Return the position, also of a partition that is carried now and whose topic was created anew."""
-    if tp in task.routes:
-        route = task.routes[tp]
-        return Position(offset=task.expected[tp], tasks=task.tasks, topic_id=route.topic_id, target_id=route.target_id)
-    return task.stored.get(tp)
+    return _reached(tp, task) if tp in task.routes else task.stored.get(tp)
+
+
+def _reached(tp: TopicPartition, task: Task) -> Position:
+    route = task.routes[tp]
+    return Position(
+        offset=task.expected[tp],
+        tasks=task.tasks,
+        topic_id=route.topic_id,
+        target_id=route.target_id,
+        leader_epoch=task.leader_epochs.get(tp),
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 
 from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import task_of
-from app.errors import TargetGone
+from app.errors import SourceCutOff, TargetGone
 from app.runtime.beginnings import Beginning, Beginnings
 from app.runtime.catalog import Catalog, ensure_targets, lost_targets, survey, with_targets
 from app.runtime.ports import Ports
@@ -99,12 +98,15 @@ class Partitions:
         for tp, beginning in found.items():
             async with tasks[tp].turn:
                 tasks[tp].add(routes[tp], beginning.offset)
+                if beginning.anew:
+                    tasks[tp].leader_epochs.pop(tp, None)
                 if not beginning.settled:
                     tasks[tp].advance(tp, beginning.offset)
         for tp in routes.keys() - found.keys():
             tasks[tp].remove([tp])
         if found:
-            self._ports.reader.seek({tp: beginning.offset for tp, beginning in found.items()})
+            epochs = {tp: epoch for tp in found if (epoch := tasks[tp].leader_epochs.get(tp)) is not None}
+            self._ports.reader.seek({tp: beginning.offset for tp, beginning in found.items()}, epochs)
 
     def _give_up(self, numbers: frozenset[int], routes: Mapping[TopicPartition, Route]) -> None:
         for number in numbers:
@@ -124,6 +126,11 @@ class Partitions:
             by_task.setdefault(self._task(tp), {})[tp] = (offset, ends[routes[tp].target])
         await asyncio.gather(*(task.begin_indexes(starts) for task, starts in by_task.items()))
 
+    def cut_off(self, tp: TopicPartition) -> None:
+        """Have the partition's task made anew: it finds out where to go on, and what of its index still counts."""
+        if (task := self.share.tasks.get(self._number(tp))) is not None:
+            self.share.task_failed(task, SourceCutOff(flow=task.flow, task=task.number, **tp._asdict()))
+
     async def out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         """Go on from the first record that a source still has, or hold the partition, after saying what is gone."""
         topics = await self._ports.source_admin.describe({tp.topic for tp in positions})
@@ -135,12 +142,15 @@ class Partitions:
             loss = await self.beginnings.out_of_range(tp, task, topic_id)
             if loss is None:
                 self._ports.reader.seek({tp: position})
+            elif loss.kind != "expired":
+                await self.share.finish([task])  # of a log that is gone, but copied
+                await self.look()
+                self.cut_off(tp)
             elif not self.beginnings.report(tp, loss):
                 self._ports.reader.drop([tp])
                 task.remove([tp])
             else:
                 async with task.turn:
-                    task.routes[tp] = replace(task.routes[tp], topic_id=topic_id)
                     task.advance(tp, loss.resume)
                 self._ports.reader.seek({tp: loss.resume})
 

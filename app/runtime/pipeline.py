@@ -15,7 +15,7 @@ from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
 from app.kafka.admin import TopicWish
-from app.kafka.batches import SourceBatch
+from app.kafka.batches import NO_EPOCH, SourceBatch
 from app.kafka.group_api import Committed
 from app.kafka.source import PositionsOutOfRange
 from app.runtime.ledger import RUNS_TOPIC
@@ -206,8 +206,31 @@ class Pipeline:
             if batches and not self._resumed.is_set():
                 # Paused while the fetch waited for them: nothing of a paused flow is written.
                 self.reader.seek({batch.tp: batch.start for batch in reversed(batches)})
-            elif batches:
+            elif batches := await self._of_one_log(batches):
                 await self._deliver(batches)
+
+    async def _of_one_log(self, batches: list[SourceBatch]) -> list[SourceBatch]:
+        """Leave out what does not continue the log that was read before; have those tasks made anew.
+
+        Under a new leader a log can be shorter than it was (unclean election) and have grown again, with other records
+        at the offsets that were copied.
+        """
+        turns = {batch.tp: batch for batch in reversed(batches) if batch.follows_epoch != NO_EPOCH}
+        if not turns:
+            return batches
+        try:
+            ends = await self._ports.source_admin.epoch_ends({tp: batch.follows_epoch for tp, batch in turns.items()})
+        except ReplicatorError as error:
+            log.warning("%s: whether the source's log is whole is not known, asking again: %s", self.config.name, error)
+            ends = {}
+            self.reader.seek(
+                {tp: batch.start for tp, batch in turns.items()},
+                {tp: batch.follows_epoch for tp, batch in turns.items()},
+            )
+        for tp in [tp for tp, end in ends.items() if end < turns[tp].start]:
+            self.partitions.cut_off(tp)
+        whole = {tp for tp, end in ends.items() if end >= turns[tp].start}
+        return [batch for batch in batches if batch.tp not in turns or batch.tp in whole]
 
     def expected(self, task: Task, tp: TopicPartition, batches: Iterable[SourceBatch]) -> list[SourceBatch]:
         """Return those batches that continue the partition (invariant A of `Task`), seeking again after a gap."""

@@ -36,7 +36,9 @@ class Reader(Protocol):
 
     async def stop(self) -> None: ...  # noqa: D102
 
-    def seek(self, offsets: Mapping[TopicPartition, int]) -> None: ...  # noqa: D102
+    def seek(  # noqa: D102
+        self, offsets: Mapping[TopicPartition, int], leader_epochs: Mapping[TopicPartition, int] | None = None
+    ) -> None: ...
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None: ...  # noqa: D102
 

@@ -11,7 +11,7 @@ from typing import Any
 from app.core.formats import Position, position_key
 from app.core.records import TopicPartition
 from app.core.tasks import slot_of
-from app.kafka.batches import SourceBatch, Stretch, TargetBatch
+from app.kafka.batches import NO_EPOCH, SourceBatch, Stretch, TargetBatch
 from app.kafka.convert import MAX_BATCH_BYTES
 from app.kafka.writer import PositionRecord, TargetWriter
 from app.runtime.counters import FlowCounters
@@ -78,6 +78,7 @@ class Task:
         self.turn = asyncio.Lock()
         self.routes: dict[TopicPartition, Route] = {}
         self.expected: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
         self.committed: dict[TopicPartition, int] = {}
         self.stored: dict[TopicPartition, Position] = {}
         self.uncommitted_records = 0
@@ -95,6 +96,8 @@ class Task:
         self.stored = dict(stored)
         for tp, position in stored.items():
             self.committed[tp] = position.offset
+            if position.leader_epoch is not None:
+                self.leader_epochs[tp] = position.leader_epoch
             if position.tasks != self.tasks:
                 self.advance(tp, position.offset)
 
@@ -113,8 +116,13 @@ class Task:
         """Invariant A."""
         return batch.tp in self.routes and self.expected[batch.tp] == batch.start
 
-    def advance(self, tp: TopicPartition, offset: int) -> None:
-        """Note that everything before `offset` was handed to the writer. The caller holds `turn`."""
+    def advance(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Note that everything before `offset` was handed to the writer. The caller holds `turn`.
+
+        `leader_epoch` is that of the last record before `offset`, or of a later one that was read in the same log.
+        """
+        if leader_epoch != NO_EPOCH:
+            self.leader_epochs[tp] = leader_epoch
         self.expected[tp] = offset
         self._dirty.add(tp)
 
@@ -228,4 +236,10 @@ class Task:
         route, stored = self.routes.get(tp), self.stored.get(tp)
         known = route or stored
         topic_id, target_id = (known.topic_id, known.target_id) if known else (None, None)
-        return Position(offset=offset, tasks=self.tasks, topic_id=topic_id, target_id=target_id)
+        return Position(
+            offset=offset,
+            tasks=self.tasks,
+            topic_id=topic_id,
+            target_id=target_id,
+            leader_epoch=self.leader_epochs.get(tp),
+        )

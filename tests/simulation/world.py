@@ -238,6 +238,9 @@ class SimulatedAdmin:
         await self._process.call()
         return dict.fromkeys(partitions, 0)
 
+    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {}
+
     async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         await self._process.call()
         world = self._world
@@ -294,7 +297,7 @@ class SimulatedReader:
     def partitions(self) -> frozenset[TopicPartition]:
         return frozenset(self._next)
 
-    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def seek(self, offsets: Mapping[TopicPartition, int], leader_epochs: Any = None) -> None:
         SimulatedReader._epochs += 1
         self._next |= offsets
         self._epoch |= dict.fromkeys(offsets, SimulatedReader._epochs)

@@ -12,6 +12,7 @@ from app.errors import (
     Problem,
     ReplicatorError,
     SameCluster,
+    SourceCutOff,
     TargetGone,
     TaskFailed,
     TaskFenced,
@@ -63,6 +64,11 @@ def test_the_printed_tree_is_the_real_one() -> None:
             "a__b: task 3 is fenced: another worker owns it, or its transaction took too long",
         ),
         (TaskFailed(flow="a__b", task=3, reason="full"), "a__b: task 3 cannot write to the target: full"),
+        (
+            SourceCutOff(flow="a__b", task=3, topic="t", partition=1),
+            "a__b: t-1: the source lost records that were read, as after an unclean election of a leader or in a new "
+            "topic; task 3 looks how far",
+        ),
         (
             TargetGone(flow="a__b", task=3, topic="a.t"),
             "a__b: task 3 cannot write to the target: topic a.t was deleted there; it is made and filled again",

@@ -66,8 +66,11 @@ def test_other_keys_are_refused(key: bytes) -> None:
 
 
 def test_a_position_is_a_json_object() -> None:
-    position = Position(offset=12, tasks=8, topic_id="JkhlTpCpRGOxAfrHy9nG4w", target_id="b")
-    assert position.value() == b'{"offset":12,"tasks":8,"topic_id":"JkhlTpCpRGOxAfrHy9nG4w","target_id":"b"}'
+    position = Position(offset=12, tasks=8, topic_id="JkhlTpCpRGOxAfrHy9nG4w", target_id="b", leader_epoch=3)
+    assert (
+        position.value()
+        == b'{"offset":12,"tasks":8,"topic_id":"JkhlTpCpRGOxAfrHy9nG4w","target_id":"b","leader_epoch":3}'
+    )
     assert Position.decode(position.value()) == position
     assert Position.decode(b'{"offset":0,"tasks":1,"topic_id":null,"later":1}') == Position(offset=0, tasks=1)
 
@@ -82,6 +85,7 @@ def test_a_position_is_a_json_object() -> None:
         b'{"offset":true,"tasks":1,"topic_id":null}',
         b'{"offset":1,"tasks":1,"topic_id":7}',
         b'{"offset":1,"tasks":1,"topic_id":null,"target_id":7}',
+        b'{"offset":1,"tasks":1,"topic_id":null,"leader_epoch":"3"}',
     ],
 )
 def test_other_values_are_refused(value: bytes) -> None:
