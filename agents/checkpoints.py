@@ -17,7 +17,7 @@ from app.core.formats import Checkpoint
 from app.core.records import TopicPartition
 from app.core.selection import Selector, never_translated
 from app.errors import ReplicatorError
-from app.kafka.admin import Admin, TopicWish
+from app.kafka.admin import Admin
 from app.kafka.follow import Publisher
 from app.kafka.group_api import Committed
 from app.kafka.groups import Groups
@@ -161,22 +161,6 @@ def _checkpoint(group: str, answer: Translated, committed: Committed) -> Checkpo
         downstream=answer.offset,
         metadata=committed.metadata,
     )
-
-
-async def ensure_topics(target: str, settings: Settings) -> None:
-    """Create the checkpoints topics of the flows to the target unless they exist. Raises `ReplicatorError`."""
-    admin = Admin(target, settings.clusters[target], settings.runtime)
-    try:
-        for flow in settings.flows_to(target):
-            wish = TopicWish(
-                name=flow_rules(flow, settings).naming.checkpoints_topic,
-                partitions=1,
-                replication_factor=settings.runtime.internal_topic_replication_factor,
-                config={"cleanup.policy": "compact"},
-            )
-            await admin.ensure_topic(wish)
-    finally:
-        admin.close()
 
 
 def register(app: faust.App, target: str, settings: Settings) -> list[CheckpointFlow]:

@@ -10,27 +10,13 @@ from typing import Literal
 
 from app.config import FlowConfig, Settings
 from app.errors import ClusterUnavailable
-from app.kafka.admin import Admin, TopicWish
+from app.kafka.admin import Admin
 from app.kafka.follow import Follower, Publisher
+from app.runtime import own_topics
 from tables.controls import Control, controls_of, controls_topic, stored_controls
 
 Action = Literal["pause", "resume", "restart"]
 Obey = Callable[[Mapping[str, Control]], None]
-
-
-async def ensure_topic(target: str, settings: Settings) -> None:
-    """Create the topic on the target unless it exists. Raises `ReplicatorError`."""
-    wish = TopicWish(
-        name=controls_topic(target),
-        partitions=1,
-        replication_factor=settings.runtime.internal_topic_replication_factor,
-        config={"cleanup.policy": "compact"},
-    )
-    admin = Admin(target, settings.clusters[target], settings.runtime)
-    try:
-        await admin.ensure_topic(wish)
-    finally:
-        admin.close()
 
 
 def follower(admin: Admin, settings: Settings, obey: Obey) -> Follower:
@@ -56,7 +42,7 @@ def changed(control: Control, action: Action) -> Control:
 
 async def order(flow: FlowConfig, settings: Settings, action: Action) -> Control:
     """Write the wish to the flow's target; return it when it is durable. Raises `ReplicatorError`."""
-    await ensure_topic(flow.target, settings)
+    await own_topics.ensure(flow.target, settings, own_topics.of_target(flow.target, settings))
     now = (await stored_controls(flow.target, settings)).get(flow.name, Control())
     wanted = changed(now, action)
     publisher = Publisher(settings.clusters[flow.target], settings.runtime)

@@ -9,22 +9,6 @@ import faust
 from app.config import Settings
 from app.core.formats import Heartbeat
 from app.core.naming import HEARTBEATS
-from app.kafka.admin import Admin, TopicWish
-
-
-async def ensure_topic(target: str, settings: Settings) -> None:
-    """Create the heartbeats topic on the target unless it exists. Raises `ReplicatorError`."""
-    wish = TopicWish(
-        name=HEARTBEATS,
-        partitions=1,
-        replication_factor=settings.runtime.internal_topic_replication_factor,
-        config={"cleanup.policy": "compact"},
-    )
-    admin = Admin(target, settings.clusters[target], settings.runtime)
-    try:
-        await admin.ensure_topic(wish)
-    finally:
-        admin.close()
 
 
 def register(app: faust.App, target: str, settings: Settings) -> None:

@@ -11,7 +11,6 @@ from app.config import Settings
 from app.core.rights import Acl, AddAcls, RemoveAcls
 from app.core.topics import AlterConfigs, DeleteTopic, described
 from app.errors import ReplicatorError
-from app.kafka.admin import Admin, TopicWish
 from app.kafka.rights import ACLS_TOPIC, add_acls, remove_acls
 from app.runtime.catalog import apply
 from app.runtime.plan import Plan, Planner
@@ -24,12 +23,12 @@ Remember = Callable[[bytes, "bytes | None"], Awaitable[None]]
 
 
 class TopicSync:
-    """Brings the topics of one flow in step, a look at a time. What does not change is said once."""
+    """Brings the topics of one flow in step, a look at a time. `problems` are the last look's; each is said once."""
 
     def __init__(self, planner: Planner, remember: Remember) -> None:
         self.planner = planner
         self._remember = remember
-        self._said: set[str] = set()
+        self.problems: frozenset[str] = frozenset()
 
     async def sync_once(self) -> None:
         """Look, and do what is to be done. A cluster that does not answer is left for the next time."""
@@ -39,9 +38,9 @@ class TopicSync:
         except ReplicatorError as error:
             problems = [str(error)]
         for problem in problems:
-            if problem not in self._said:
+            if problem not in self.problems:
                 log.warning("%s: %s", self.planner.config.name, problem)
-        self._said = set(problems)
+        self.problems = frozenset(problems)
 
     async def _apply(self, plan: Plan) -> list[str]:
         """Return what the target refused."""
@@ -77,25 +76,8 @@ class TopicSync:
             log.info("%s: removed %s", flow, acl)
 
 
-async def ensure_topic(target: str, settings: Settings) -> None:
-    """Create the memory of added rules if a flow to the target carries rights. Raises `ReplicatorError`."""
-    if not any(flow.sync.acls for flow in settings.flows_to(target)):
-        return
-    wish = TopicWish(
-        name=ACLS_TOPIC,
-        partitions=1,
-        replication_factor=settings.runtime.internal_topic_replication_factor,
-        config={"cleanup.policy": "compact"},
-    )
-    admin = Admin(target, settings.clusters[target], settings.runtime)
-    try:
-        await admin.ensure_topic(wish)
-    finally:
-        admin.close()
-
-
-def register(app: faust.App, target: str, settings: Settings) -> None:
-    """Give the Faust app of a target the timer that keeps topics in step."""
+def register(app: faust.App, target: str, settings: Settings) -> dict[str, TopicSync]:
+    """Give the Faust app of a target the timer that keeps topics in step; return what does it, by flow."""
     memory = app.topic(ACLS_TOPIC, key_serializer="raw", value_serializer="raw", partitions=1)
 
     async def remember(key: bytes, value: bytes | None) -> None:
@@ -103,10 +85,12 @@ def register(app: faust.App, target: str, settings: Settings) -> None:
         await sent
 
     flows = settings.flows_to(target)
-    syncs = [TopicSync(Planner(flow, settings, flow_rules(flow, settings)), remember) for flow in flows]
+    syncs = {flow.name: TopicSync(Planner(flow, settings, flow_rules(flow, settings)), remember) for flow in flows}
 
     @app.timer(interval=settings.runtime.topic_refresh_interval, on_leader=True, name=f"topics of {target}")
     async def keep_in_step() -> None:
         """Bring the topics of each flow to this target in step."""
-        for sync in syncs:
+        for sync in syncs.values():
             await sync.sync_once()
+
+    return syncs

@@ -47,7 +47,12 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
             for alias, target in supervisor.targets.items()
         },
         "flows": {
-            name: {**_flow(flow), "groups": _groups(supervisor, flow)} for name, flow in supervisor.flows.items()
+            name: {
+                **_flow(flow),
+                "groups": _groups(supervisor, flow),
+                "topic_problems": _topic_problems(supervisor, flow),
+            }
+            for name, flow in supervisor.flows.items()
         },
         "events": [asdict(event) for event in events],
     }
@@ -110,6 +115,13 @@ def _groups(supervisor: Supervisor, flow: FlowService) -> dict[str, Any] | None:
         "partitions": found.partitions,
         "first": list(found.first),
     }
+
+
+def _topic_problems(supervisor: Supervisor, flow: FlowService) -> list[str] | None:
+    """What the last look at settings, rights and our own topics found; only the target's leader knows."""
+    target = supervisor.targets.get(flow.config.target)
+    sync = target.topics.get(flow.config.name) if target and target.leader else None
+    return None if sync is None else sorted(sync.problems)
 
 
 def _tasks(flow: FlowService) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from app.config.base import nearest
@@ -25,6 +26,7 @@ def cross_checks(document: dict[str, Any], only_targets: tuple[str, ...], variab
     problems += _repeated(indexed)
     problems += _separators(indexed, aliases)
     problems += _circles(indexed)
+    problems += _policies(document.get("policies"), clusters)
     targets = {flow["to"] for _, flow in indexed if isinstance(flow.get("to"), str)}
     for alias in only_targets if targets else ():
         if alias not in targets:
@@ -40,6 +42,34 @@ def _flow(index: int, flow: dict[str, Any], aliases: tuple[str, ...]) -> Iterato
         alias = flow.get(key)
         if aliases and isinstance(alias, str) and alias not in aliases:
             yield Problem(f"flows[{index}].{key}", f"unknown cluster {alias!r}, {nearest(alias, aliases)}")
+
+
+def _policies(policies: Any, clusters: Any) -> Iterator[Problem]:
+    """Yield what would let a policy keep back nothing; a zone in which no cluster is, is a typing error."""
+    known = {zone for cluster in _mappings(clusters) for zone in _texts(cluster.get("zones"))}
+    first: dict[str, int] = {}
+    for index, policy in enumerate(policies if isinstance(policies, list) else ()):
+        if not isinstance(policy, dict):
+            continue
+        name, residency = policy.get("name"), policy.get("residency")
+        if isinstance(name, str) and first.setdefault(name, index) != index:
+            yield Problem(f"policies[{index}].name", f"{name!r} is also the name of policies[{first[name]}]")
+        if residency == {}:
+            yield Problem(f"policies[{index}].residency", "it names no zone, so it would keep nothing back")
+        for key in ("allow_zones", "deny_zones"):
+            for zone in _texts(residency.get(key) if isinstance(residency, dict) else None):
+                if zone not in known:
+                    meant = get_close_matches(zone, known, n=1)
+                    hint = f"did you mean {meant[0]!r}?" if meant else "zones are those of clusters.<alias>.zones"
+                    yield Problem(f"policies[{index}].residency.{key}", f"no cluster is in zone {zone!r}, {hint}")
+
+
+def _mappings(section: Any) -> Iterator[dict[str, Any]]:
+    return (entry for entry in section.values() if isinstance(entry, dict)) if isinstance(section, dict) else iter(())
+
+
+def _texts(entries: Any) -> Iterator[str]:
+    return (entry for entry in entries if isinstance(entry, str)) if isinstance(entries, list) else iter(())
 
 
 def _repeated(indexed: list[tuple[int, dict[str, Any]]]) -> Iterator[Problem]:

@@ -189,13 +189,14 @@ def _settings(config: Mapping[str, str]) -> str:
     return f", set {', '.join(f'{name}={value}' for name, value in config.items())}" if config else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OwnTopic:
-    """A topic of the replicator's own as it has to be."""
+    """A topic of the replicator's own as it has to be; where `or_more` partitions may be, the others stay empty."""
 
     name: str
     partitions: int
     cleanup_policy: str
+    or_more: bool = False
 
 
 def differences(wanted: Iterable[OwnTopic], present: Mapping[str, TopicState]) -> list[str]:
@@ -205,7 +206,7 @@ def differences(wanted: Iterable[OwnTopic], present: Mapping[str, TopicState]) -
         state = present.get(own.name)
         if state is None:
             continue
-        if state.partitions != own.partitions:
+        if state.partitions < own.partitions or (state.partitions > own.partitions and not own.or_more):
             found.append(f"topic {own.name} has {state.partitions} partitions, {own.partitions} are expected")
         policy = (state.settings or {}).get("cleanup.policy")
         if policy is not None and policy.value != own.cleanup_policy:

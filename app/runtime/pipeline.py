@@ -6,22 +6,19 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 
 from app.config import FlowConfig, RuntimeConfig
-from app.core.dead_letters import SETTINGS, TIMESTAMP_SETTINGS, dead_letter_topic
 from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
-from app.kafka.admin import TopicWish
 from app.kafka.batches import NO_EPOCH, SourceBatch
 from app.kafka.group_api import Committed
 from app.kafka.source import PositionsOutOfRange
-from app.runtime.ledger import RUNS_TOPIC
+from app.runtime import own_topics
 from app.runtime.partitions import Partitions
 from app.runtime.ports import Ports
-from app.runtime.task import POSITIONS_TOPIC, Task
+from app.runtime.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +29,6 @@ GROUP_COMMIT_INTERVAL = 2.0
 
 #: A batch that was read and not written for one to two of these, seconds, is read again.
 LOSS_INTERVAL = 5.0
-
-#: Compaction looks at closed segments only; small ones keep the positions topic, which is read at each start, small.
-POSITIONS_SEGMENT_BYTES = str(8 << 20)
 
 
 class Pipeline:
@@ -61,7 +55,7 @@ class Pipeline:
         self.share = self.partitions.share
         self._ports = ports
         self._deliver = deliver
-        self._syncs_topic = rules.naming.syncs_topic
+        self._naming = rules.naming
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
         self._committing: dict[int, asyncio.Task[None]] = {}
@@ -74,7 +68,7 @@ class Pipeline:
         """Reach both clusters and make what the flow needs on the target. Raises `ReplicatorError`."""
         await self._ports.source_admin.cluster_id()
         used = await self._used_tasks()
-        for wish in self._own_topics():
+        for wish in own_topics.of_flow(self.config, self._naming, self.runtime):
             found = await self._ports.target_admin.ensure_topic(wish)
             if found.partitions < wish.partitions:
                 await self._ports.target_admin.create_partitions({wish.name: wish.partitions})
@@ -89,45 +83,18 @@ class Pipeline:
         found = await self._ports.target_admin.describe([topic])
         return found[topic].partitions if topic in found else 0
 
-    def _own_topics(self) -> list[TopicWish]:
-        factor = self.runtime.internal_topic_replication_factor
-        return [
-            TopicWish(
-                name=POSITIONS_TOPIC,
-                partitions=POSITION_SLOTS,
-                replication_factor=factor,
-                config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
-            ),
-            TopicWish(
-                name=RUNS_TOPIC,
-                partitions=POSITION_SLOTS,
-                replication_factor=factor,
-                config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
-            ),
-            TopicWish(
-                name=self._syncs_topic,
-                partitions=1,
-                replication_factor=factor,
-                config={"cleanup.policy": "compact", "segment.bytes": POSITIONS_SEGMENT_BYTES},
-            ),
-            TopicWish(
-                name=tasks_topic(self.config.name),
-                partitions=self.config.tasks,
-                replication_factor=factor,
-                config={"cleanup.policy": "delete"},
-            ),
-        ]
-
     async def _ensure_dead_letters(self) -> None:
         """Have the topic for refused records, if the flow wants one, also after somebody deleted it."""
-        if self.config.on_rejected != "dead-letter":
-            return
-        factor, name = self.runtime.internal_topic_replication_factor, dead_letter_topic(self.config.name)
-        wish = TopicWish(name=name, partitions=1, replication_factor=factor, config=SETTINGS | TIMESTAMP_SETTINGS)
-        try:
-            await self._ports.target_admin.ensure_topic(wish)
-        except TopicNotCreated:  # by a Kafka that does not know all of the settings yet
-            await self._ports.target_admin.ensure_topic(replace(wish, config=SETTINGS))
+        refusal: TopicNotCreated | None = None
+        for wish in own_topics.of_rejected(self.config, self.runtime):
+            try:
+                await self._ports.target_admin.ensure_topic(wish)
+            except TopicNotCreated as error:  # perhaps by a Kafka that does not know all of the settings yet
+                refusal = error
+            else:
+                return
+        if refusal is not None:
+            raise refusal
 
     async def _agree_on_tasks(self, used: int) -> None:
         """Fence the tasks of former numbers of tasks; refuse while workers with another number are at work.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.config import FlowConfig, Settings
+from app.core.dead_letters import dead_letter_topic
 from app.core.flow_rules import FlowRules, Selected, select
-from app.core.naming import HEARTBEATS
 from app.core.rights import AddAcls, RemoveAcls, carried, plan_acls
 from app.core.selection import Pattern
 from app.core.tasks import POSITION_SLOTS, tasks_topic
@@ -25,6 +25,7 @@ from app.core.topics import (
 from app.kafka.admin import Admin, TopicInfo, TopicWish
 from app.kafka.positions import read_to_end
 from app.kafka.rights import added_by, topic_acls
+from app.runtime import own_topics
 from app.runtime.catalog import Catalog, survey
 from app.runtime.ports import positions_of
 from app.runtime.task import POSITIONS_TOPIC
@@ -145,17 +146,15 @@ class Planner:
         return steps, []
 
     async def _own_topics(self) -> list[str]:
-        own = [
-            OwnTopic(name=HEARTBEATS, partitions=1, cleanup_policy="compact"),
-            OwnTopic(name=POSITIONS_TOPIC, partitions=POSITION_SLOTS, cleanup_policy="compact"),
-            OwnTopic(
-                name=tasks_topic(self.config.name),
-                partitions=self.config.tasks,
-                cleanup_policy="delete",
-            ),
+        config, settings = self.config, self.settings
+        wishes = [
+            *own_topics.of_flow(config, self.rules.naming, settings.runtime),
+            *own_topics.of_rejected(config, settings.runtime)[:1],
+            *own_topics.of_target(config.target, settings),
         ]
-        names = [topic.name for topic in own]
-        present = await self.target.describe(names)
+        growing = (tasks_topic(config.name), dead_letter_topic(config.name))
+        own = [OwnTopic(w.name, w.partitions, w.config["cleanup.policy"], w.name in growing) for w in wishes]
+        present = await self.target.describe(topic.name for topic in own)
         return differences(own, await self._states(self.target, present, present))
 
     def _why(self, topic: str) -> str:

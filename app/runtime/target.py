@@ -10,11 +10,12 @@ from typing import Any
 import faust
 from mode import Service
 
-from agents import checkpoints, controls, heartbeats
+from agents import checkpoints, heartbeats
 from agents import topics as topic_sync
 from app.config import ClusterConfig, RuntimeConfig, Settings
 from app.errors import ReplicatorError
 from app.kafka.clients import aiokafka_options
+from app.runtime import own_topics
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class TargetService(Service):  # type: ignore[misc]
         self._app: faust.App | None = None
         self._unassigned_since: float | None = None
         self.checkpoints: dict[str, checkpoints.CheckpointFlow] = {}
+        self.topics: dict[str, topic_sync.TopicSync] = {}
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -103,10 +105,7 @@ class TargetService(Service):  # type: ignore[misc]
     async def _live(self) -> None:
         while True:
             try:
-                await heartbeats.ensure_topic(self.alias, self.settings)
-                await topic_sync.ensure_topic(self.alias, self.settings)
-                await checkpoints.ensure_topics(self.alias, self.settings)
-                await controls.ensure_topic(self.alias, self.settings)
+                await own_topics.ensure(self.alias, self.settings, own_topics.of_target(self.alias, self.settings))
                 await self._run()
             except asyncio.CancelledError as error:
                 if self.should_stop:
@@ -157,7 +156,7 @@ class TargetService(Service):  # type: ignore[misc]
         app.on_partitions_revoked.connect(self._unassigned, weak=False)
         app.on_rebalance_complete.connect(self._assigned, weak=False)
         heartbeats.register(app, self.alias, self.settings)
-        topic_sync.register(app, self.alias, self.settings)
+        self.topics = topic_sync.register(app, self.alias, self.settings)
         flows = checkpoints.register(app, self.alias, self.settings)
         self.checkpoints = {flow.config.name: flow for flow in flows}
         return app

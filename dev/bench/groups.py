@@ -18,11 +18,12 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agents.checkpoints import CheckpointFlow, ensure_topics
+from agents.checkpoints import CheckpointFlow
 from app.config import Settings
 from app.core.runs import Run, StoredRun, run_key
 from app.core.tasks import POSITION_SLOTS
 from app.kafka.admin import Admin, TopicWish
+from app.runtime import own_topics
 from app.runtime.ledger import RUNS_TOPIC
 from dev.kafka import Broker, start_all
 
@@ -53,7 +54,7 @@ async def _measure(groups: int, source: str, target: str) -> int:
     )
     _fill(source, "t")
     _fill(target, "a.t")
-    await ensure_topics("b", settings)
+    await own_topics.ensure("b", settings, own_topics.of_target("b", settings))
     await _store_runs(settings, target)
     _commit(source, groups, 1)
     flow = CheckpointFlow(settings.flows[0], settings)

@@ -188,12 +188,17 @@ def test_own_topics_with_other_values_are_reported(make_broker, clusters, scene,
     create_topic(target.bootstrap, "heartbeats", 8)
     topic = f"own-{unique}"
     flow = scene([topic], target=target.bootstrap)
+    controls = f"krabka-replicator-{flow.target_alias}-controls"
+    create_topic(target.bootstrap, controls, 2, cleanup_policy="delete")
     create_topic(flow.source, topic)
     produce(flow.source, topic, numbered(1))
     worker = flow.start()
     wait_for_count(flow.target, flow.remote(topic), 1)
     worker.wait(lambda: "topic heartbeats has 8 partitions, 1 are expected" in worker.log, 20, "the report")
     assert "topic heartbeats has cleanup.policy=delete, compact is expected" in worker.log
+    problems = worker.wait(lambda: worker.flow(flow.flow)["topic_problems"])
+    assert f"topic {controls} has 2 partitions, 1 are expected" in problems
+    assert f"topic {controls} has cleanup.policy=delete, compact is expected" in problems
     assert topics(flow.target)["krabka-replicator-offsets"] == 32
     assert settings(flow.target, "krabka-replicator-offsets")["cleanup.policy"] == "compact"
     assert settings(flow.target, f"krabka-replicator-{flow.flow}-tasks")["cleanup.policy"] == "delete"

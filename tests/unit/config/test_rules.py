@@ -199,6 +199,37 @@ def test_delivery(refused: Refused, base: str) -> None:
     assert refused(base.replace(FLOW, f"{FLOW}, delivery: exactly_once")) == [problem]
 
 
+@pytest.mark.parametrize(
+    ("policies", "problems"),
+    [
+        (
+            "{name: p, topics: [a], residency: {deny_zones: [su], allow_zones: [us, moon]}}",
+            [
+                "policies[0].residency.allow_zones: no cluster is in zone 'moon', zones are those of "
+                "clusters.<alias>.zones",
+                "policies[0].residency.deny_zones: no cluster is in zone 'su', zones are those of "
+                "clusters.<alias>.zones",
+            ],
+        ),
+        (
+            "{name: p, topics: [a], residency: {deny_zones: [uss]}}",
+            ["policies[0].residency.deny_zones: no cluster is in zone 'uss', did you mean 'us'?"],
+        ),
+        (
+            "{name: p, topics: [a], residency: {}}",
+            ["policies[0].residency: it names no zone, so it would keep nothing back"],
+        ),
+        (
+            "{name: p, topics: [a], residency: {deny_zones: [us]}}, "
+            "{name: p, topics: [b], residency: {deny_zones: [us]}}",
+            ["policies[1].name: 'p' is also the name of policies[0]"],
+        ),
+    ],
+)
+def test_policies_that_would_keep_back_nothing(refused: Refused, base: str, policies: str, problems: list[str]) -> None:
+    assert refused(base + f"policies: [{policies}]\n") == problems
+
+
 def test_zones_are_lists(refused: Refused, base: str) -> None:
     text = base + "policies: [{name: p, topics: [a], residency: {deny_zones: eu}}]\n"
     assert refused(text) == ["policies[0].residency.deny_zones: a list is expected, `[a, b]`"]

@@ -122,8 +122,12 @@ def test_exclude_entries_are_patterns_and_a_bad_one_is_refused():
 
 
 def test_own_topics_with_other_values_are_named():
-    wanted = [OwnTopic(name="offsets", partitions=32, cleanup_policy="compact")]
+    wanted = [OwnTopic("offsets", 32, "compact")]
     assert differences(wanted, {}) == []
+    assert differences([OwnTopic("tasks", 4, "delete", or_more=True)], {"tasks": topic("tasks", 8)}) == []
+    assert differences([OwnTopic("tasks", 4, "delete", or_more=True)], {"tasks": topic("tasks", 2)}) == [
+        "topic tasks has 2 partitions, 4 are expected"
+    ]
     assert differences(wanted, {"offsets": topic("offsets", 32, cleanup_policy=own("compact"))}) == []
     assert differences(wanted, {"offsets": topic("offsets", 8, cleanup_policy=default("delete"))}) == [
         "topic offsets has 8 partitions, 32 are expected",
