@@ -9,7 +9,6 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 from __future__ import annotations
 
 import asyncio
-import struct
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -24,19 +23,13 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from aiokafka.record.memory_records import MemoryRecords
 
 from app.core.records import TopicPartition
+from app.kafka.formats import CODEC, NO_EPOCH, V2, LegacyBatch, walk
 
 Header = tuple[str, bytes | None]
 
 #: Records of a target batch whose source offsets are consecutive: the first one's source offset, how many records of
 #: the batch come before it, and how many there are.
 Stretch = tuple[int, int, int]
-
-#: At the beginning of a batch: its length behind these two fields, the leader epoch, the format's version.
-_HEAD = struct.Struct(">8xiib")
-_LENGTH_ENDS = 12
-
-#: The epoch of records that tell none: those of the formats before v2.
-NO_EPOCH = -1
 
 #: What a batch costs besides its records: the v2 batch header.
 BATCH_OVERHEAD = 61
@@ -89,7 +82,7 @@ class SourceBatch:
     @property
     def codec(self) -> int:
         """The compression codec of the batch on the source, Kafka's number (0 none … 4 zstd)."""
-        return int(self.batch.compression_type) if self.batch.magic >= 2 else _legacy_codec(self.batch)
+        return int(self.batch.compression_type)
 
     @property
     def offset(self) -> int:
@@ -97,35 +90,35 @@ class SourceBatch:
         return self.next_offset - 1
 
 
-def _legacy_codec(batch: Any) -> int:
-    return int(getattr(batch, "compression_type", 0) or 0)
-
-
 class _WholeBatches:
     """Stands in for `MemoryRecords`: the same batches, each of which yields itself when iterated.
 
-    `leader_epoch` is that of the last batch, which aiokafka's batches do not tell.
+    `leader_epoch` is that of the last batch, which aiokafka's batches do not tell. aiokafka reads all of a response as
+    the format of its first message, so an old log that changes formats is cut where it does.
     """
 
-    __slots__ = ("_data", "_place", "_records", "leader_epoch")
+    __slots__ = ("_ahead", "_heads", "_records", "_size", "leader_epoch")
 
     def __init__(self, data: bytes) -> None:
-        self._records = MemoryRecords(data)
-        self._data = data
-        self._place = 0
+        self._size = len(data)
+        heads, parts = walk(data)
+        self._heads, self._ahead = iter(heads), iter(parts)
+        self._records = MemoryRecords(next(self._ahead))
         self.leader_epoch = NO_EPOCH
 
     def size_in_bytes(self) -> int:
-        return int(self._records.size_in_bytes())
+        return self._size
 
     def has_next(self) -> bool:
+        if not self._records.has_next() and (part := next(self._ahead, None)) is not None:
+            self._records = MemoryRecords(part)
         return bool(self._records.has_next())
 
     def next_batch(self) -> _WholeBatch:
-        length, epoch, magic = _HEAD.unpack_from(self._data, self._place)
-        self._place += _LENGTH_ENDS + length
-        self.leader_epoch = epoch if magic >= 2 else NO_EPOCH
-        return _WholeBatch(self._records.next_batch())
+        _, epoch, magic, attributes = next(self._heads)
+        batch = self._records.next_batch()
+        self.leader_epoch = epoch if magic >= V2 else NO_EPOCH
+        return _WholeBatch(batch if magic >= V2 else LegacyBatch(batch, attributes & CODEC))
 
 
 class _WholeBatch:

@@ -67,8 +67,6 @@ def replayed(source: SourceBatch, records: Sequence[Any]) -> SourceBatch:
 class _Records:
     """Records that stand in for a batch read from the source."""
 
-    magic = 2
-
     def __init__(self, records: Iterable[Any], codec: int) -> None:
         self.compression_type = codec
         self._records = iter(records)

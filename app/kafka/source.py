@@ -14,8 +14,9 @@ from aiokafka.structs import TopicPartition as ClientPartition
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
-from app.kafka.batches import NO_EPOCH, BatchConsumer, SourceBatch
+from app.kafka.batches import BatchConsumer, SourceBatch
 from app.kafka.clients import aiokafka_options
+from app.kafka.formats import NO_EPOCH
 
 #: Numbers of seeks, over all readers of the process: a batch of a reader that was closed is never taken for current.
 _EPOCHS = itertools.count(1)

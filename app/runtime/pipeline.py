@@ -12,7 +12,8 @@ from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
-from app.kafka.batches import NO_EPOCH, SourceBatch
+from app.kafka.batches import SourceBatch
+from app.kafka.formats import NO_EPOCH
 from app.kafka.group_api import Committed
 from app.kafka.source import PositionsOutOfRange
 from app.runtime import own_topics

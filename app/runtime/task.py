@@ -11,8 +11,9 @@ from typing import Any
 from app.core.formats import Position, position_key
 from app.core.records import TopicPartition
 from app.core.tasks import slot_of
-from app.kafka.batches import NO_EPOCH, SourceBatch, Stretch, TargetBatch
+from app.kafka.batches import SourceBatch, Stretch, TargetBatch
 from app.kafka.convert import MAX_BATCH_BYTES
+from app.kafka.formats import NO_EPOCH
 from app.kafka.writer import PositionRecord, TargetWriter
 from app.runtime.counters import FlowCounters
 from app.runtime.ledger import Ledger

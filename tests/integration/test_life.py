@@ -21,6 +21,7 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_broker_away_and_back_is_survived(make_broker, scene, unique, side, delivery):
+    """failures.md B50."""
     brokers = {"source": make_broker(), "target": make_broker()}
     for broker in brokers.values():
         broker.start()
@@ -56,6 +57,7 @@ def test_a_broker_away_and_back_is_survived(make_broker, scene, unique, side, de
 
 
 def test_new_topics_and_new_partitions_flow_from_their_first_record(scene, unique):
+    """failures.md B38, B46 and B51."""
     grown, born = f"grow-{unique}", f"grow-{unique}-born"
     flow = scene([f"grow-{unique}*"])
     create_topic(flow.source, grown, 1)

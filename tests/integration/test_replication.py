@@ -163,6 +163,7 @@ def test_both_directions_do_not_loop(clusters, unique, tmp_path: Path, naming):
 
 
 def test_target_down_at_start_and_other_flow_unharmed(clusters, make_broker, unique, tmp_path: Path):
+    """failures.md B39."""
     late = make_broker()
     late.start()
     late.wait_ready()

@@ -88,10 +88,12 @@ def plan(flow: Any) -> dict[str, Any]:
 
 
 def test_settings_are_there_from_the_start_and_follow_later(scene, unique):
+    """failures.md B36, and B37: a source that closed its topic to old records has old ones to copy all the same."""
     topic = f"set-{unique}"
     flow = scene([topic])
     create_topic(flow.source, topic, retention_ms="5000000", min_insync_replicas="1", max_message_bytes="3000000")
-    produce(flow.source, topic, numbered(5))
+    produce(flow.source, topic, [{"value": b"%d" % n, "timestamp": 1_680_000_000_000} for n in range(5)])
+    alter(flow.source, topic, message_timestamp_before_max_ms="60000")
     worker = flow.start()
     wait_for_count(flow.target, flow.remote(topic), 5)
     copy = flow.remote(topic)
@@ -148,6 +150,7 @@ def test_names_that_the_target_refuses_hold_that_topic_alone(scene, unique):
 
 
 def test_a_larger_target_keeps_its_partitions(scene, unique):
+    """failures.md B38."""
     topic = f"large-{unique}"
     flow = scene([topic])
     create_topic(flow.source, topic, 2)
@@ -160,6 +163,7 @@ def test_a_larger_target_keeps_its_partitions(scene, unique):
 
 @pytest.mark.slow
 def test_three_hundred_topics_flow_within_a_minute(scene, unique):
+    """failures.md B70."""
     flow = scene([f"many-{unique}-*"])
     names = [f"many-{unique}-{number}" for number in range(300)]
     result(flow.source, lambda client: client.create_topics([NewTopic(name, 1, 1) for name in names]))
