@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import commands, explain_command, failover_commands, pages, plan_command
+from app import commands, explain_command, failover_commands, json_log, pages, plan_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.observer import Observer
@@ -47,6 +47,8 @@ class _Worker(faust.Worker):  # type: ignore[misc]
             click.echo(str(app.refusal), err=True)
             raise SystemExit(2)  # Faust prints a traceback for every Exception
         super().__init__(app, *arguments, **options)
+        if json_log.wanted(app.settings):
+            self.quiet, self.spinner = True, None
 
 
 class Replicator(faust.App):  # type: ignore[misc]
@@ -90,12 +92,14 @@ def create_app() -> Replicator:
         origin="app",
         autodiscover=False,
         Worker=_Worker,
+        logging_config=json_log.CONFIG if json_log.wanted(settings) else None,
         web_host="127.0.0.1",
         web_stats_enabled=False,
         web_router_enabled=settings is not None and settings.web.faust_pages,
         web_tables_enabled=settings is not None and settings.web.faust_pages,
     )
     app.settings, app.refusal = settings, refusal
+    json_log.register(settings)
     commands.register(app, settings)
     plan_command.register(app, settings)
     failover_commands.register(app, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -51,6 +51,7 @@ class RuntimeConfig(Model):
     drain_timeout: Duration = _set("3s", "how long the last commit may take at the end")
     fetch_max_bytes: Size = _set("16MiB", "bytes asked for in one fetch of a source broker")
     max_in_flight_bytes: Size = _set("16MiB", "bytes that a task may have sent without acknowledgement")
+    logging: Literal["text", "json"] = _set("text", "a worker's log: lines for people, or one JSON object per line")
 
     @model_validator(mode="after")
     def _consistent(self) -> RuntimeConfig:
