@@ -78,7 +78,6 @@ def test_copies_survive_a_broker_where_clusters_have_several(folder: Path) -> No
 
 @pytest.fixture(scope="module")
 def known_commands() -> set[str]:
-    ran = subprocess.run(
-        [sys.executable, "-m", "faust", "-A", "app", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "faust", "-A", "app", "--help"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     return set(re.findall(r"^  ([a-z-]+)  ", ran.stdout.partition("Commands:")[2], re.MULTILINE))
