@@ -47,6 +47,7 @@ class FlowCollector(Collector):
         flows = list(self._supervisor.flows.values())
         yield from _states(flows)
         yield from _counts(flows)
+        yield from _limits(flows)
         yield from _partitions(flows)
         yield _latency(flows)
 
@@ -110,6 +111,20 @@ def _counts(flows: list[FlowService]) -> Iterator[Metric]:
         for kind, count in flow.counters.losses.items():
             losses.add_metric([*_labels(flow), kind], count)
     yield from (records, size, losses)
+
+
+def _limits(flows: list[FlowService]) -> Iterator[Metric]:
+    limit = GaugeMetricFamily(
+        f"{OURS}_flow_limit_bytes_per_second", "This worker's part of the flow's limit.", labels=FLOW
+    )
+    held_back = GaugeMetricFamily(f"{OURS}_flow_limited", "Whether the limit holds the flow back now.", labels=FLOW)
+    waited = CounterMetricFamily(f"{OURS}_limit_wait_seconds", "Time spent waiting for the limit.", labels=FLOW)
+    for flow in flows:
+        if (here := flow.pace.here) is not None:
+            limit.add_metric(_labels(flow), here)
+            held_back.add_metric(_labels(flow), flow.pace.held_back)
+        waited.add_metric(_labels(flow), flow.pace.waited)
+    yield from (limit, held_back, waited)
 
 
 def _partitions(flows: list[FlowService]) -> Iterator[Metric]:

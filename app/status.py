@@ -81,6 +81,7 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "delivery": flow.config.delivery,
         "error": flow.error,
         "tasks": _tasks(flow),
+        "limits": flow.pace.document(),
         "lag": sum(row.lag for row in rows),
         "lag_seconds": _rounded(worst(counters, rows, now)),
         "records": records,

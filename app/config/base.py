@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from app.units import format_duration, parse_duration, parse_size
+from app.units import format_duration, format_size, parse_duration, parse_size
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -50,6 +50,17 @@ def _positive_size(value: object) -> int:
     return size
 
 
+#: Slower than this, a batch of ordinary size would wait for a quarter of an hour.
+SLOWEST = 1024
+
+
+def _rate(value: object) -> int | None:
+    rate = None if value is None else _positive_size(value)
+    if rate is not None and rate < SLOWEST:
+        raise ValueError(f"it has to be at least {format_size(SLOWEST)}")
+    return rate
+
+
 def _count(value: object) -> int:
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
@@ -72,6 +83,10 @@ Duration = Annotated[float, BeforeValidator(_positive_duration)]
 
 #: Bytes, written as `64KiB`, `100MiB` or a number.
 Size = Annotated[int, BeforeValidator(_positive_size)]
+
+
+#: Bytes per second, written as a size; None is no limit.
+Rate = Annotated[int | None, BeforeValidator(_rate)]
 
 
 def _listed(value: object) -> object:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from app.config.base import Count, Model, Names, Switch
+from app.config.base import Count, Model, Names, Rate, Switch
 from app.config.runtime import RuntimeConfig
 from app.config.sync import Start, SyncConfig
 from app.config.web import WebConfig
@@ -108,6 +108,16 @@ def _possible_topics(entries: tuple[str, ...]) -> tuple[str, ...]:
     return entries
 
 
+class Limits(Model):
+    """How much of the network and of the clusters a flow may take."""
+
+    bytes_per_second: Rate = Field(
+        None,
+        description="what all workers together carry of the flow at most: bytes of record batches as the source keeps "
+        "them, compressed; without it there is no limit",
+    )
+
+
 class FlowConfig(Model):
     """Replication from one cluster to another."""
 
@@ -133,7 +143,7 @@ class FlowConfig(Model):
         "report",
         description="when a source lost records that were not copied: go on behind them, or hold the partition",
     )
-
+    limits: Limits = Field(Limits(), description="how fast the flow may go")
     on_rejected: Literal["hold", "dead-letter"] = Field(
         "hold",
         description="when the target refuses a record (too large, its timestamp, no key): hold the partition until the "

@@ -32,6 +32,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("flows[]", models.FlowConfig),
     ("flows[].topics, flows[].groups", models.NameFilter),
     ("flows[].sync", sync.SyncConfig),
+    ("flows[].limits", models.Limits),
     ("policies[]", models.PolicyConfig),
     ("policies[].residency", models.Residency),
     ("web", web.WebConfig),
@@ -40,6 +41,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
 _VALIDATORS: dict[Any, str] = {
     base._positive_duration: "duration",
     base._positive_size: "size",
+    base._rate: "size",
     base._count: "whole number from 1",
     base._switch: "`true` or `false`",
     base._listed: "list of texts",

@@ -23,7 +23,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from aiokafka.record.memory_records import MemoryRecords
 
 from app.core.records import TopicPartition
-from app.kafka.formats import CODEC, NO_EPOCH, V2, LegacyBatch, walk
+from app.kafka.formats import CODEC, LENGTH_ENDS, NO_EPOCH, V2, LegacyBatch, walk
 
 Header = tuple[str, bytes | None]
 
@@ -56,10 +56,13 @@ class SourceBatch:
     there is nothing but such offsets. The records can be iterated once.
 
     `leader_epoch` is that of its last record: a log that does not hold the epoch up to here was cut off meanwhile.
-    `follows_epoch` is the one of the batch before it, where they differ.
+    `follows_epoch` is the one of the batch before it, where they differ. `size` is what the record batch took in the
+    response, bytes.
     """
 
-    __slots__ = ("batch", "epoch", "fetched_bytes", "follows_epoch", "leader_epoch", "next_offset", "start", "tp")
+    __slots__ = (
+        "batch", "epoch", "fetched_bytes", "follows_epoch", "leader_epoch", "next_offset", "size", "start", "tp"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class SourceBatch:
         batch: Any,
         fetched_bytes: int,
         leader_epoch: int = NO_EPOCH,
+        size: int = 0,
     ) -> None:
         self.tp = tp
         self.start = start
@@ -77,6 +81,7 @@ class SourceBatch:
         self.fetched_bytes = fetched_bytes
         self.epoch = 0
         self.leader_epoch = leader_epoch
+        self.size = size
         self.follows_epoch = NO_EPOCH
 
     @property
@@ -93,11 +98,11 @@ class SourceBatch:
 class _WholeBatches:
     """Stands in for `MemoryRecords`: the same batches, each of which yields itself when iterated.
 
-    `leader_epoch` is that of the last batch, which aiokafka's batches do not tell. aiokafka reads all of a response as
-    the format of its first message, so an old log that changes formats is cut where it does.
+    `leader_epoch` and `batch_size` are those of the last batch, which aiokafka's batches do not tell. aiokafka reads
+    all of a response as the format of its first message, so an old log that changes formats is cut where it does.
     """
 
-    __slots__ = ("_ahead", "_heads", "_records", "_size", "leader_epoch")
+    __slots__ = ("_ahead", "_heads", "_records", "_size", "batch_size", "leader_epoch")
 
     def __init__(self, data: bytes) -> None:
         self._size = len(data)
@@ -105,6 +110,7 @@ class _WholeBatches:
         self._heads, self._ahead = iter(heads), iter(parts)
         self._records = MemoryRecords(next(self._ahead))
         self.leader_epoch = NO_EPOCH
+        self.batch_size = 0
 
     def size_in_bytes(self) -> int:
         return self._size
@@ -115,7 +121,8 @@ class _WholeBatches:
         return bool(self._records.has_next())
 
     def next_batch(self) -> _WholeBatch:
-        _, epoch, magic, attributes = next(self._heads)
+        length, epoch, magic, attributes = next(self._heads)
+        self.batch_size = LENGTH_ENDS + length
         batch = self._records.next_batch()
         self.leader_epoch = epoch if magic >= V2 else NO_EPOCH
         return _WholeBatch(batch if magic >= V2 else LegacyBatch(batch, attributes & CODEC))
@@ -156,8 +163,8 @@ class BatchRecords(PartitionRecords):  # type: ignore[misc]
     def _unpack_records(self) -> Iterator[SourceBatch]:
         start = self.next_fetch_offset
         for batch in super()._unpack_records():
-            epoch = self._records.leader_epoch
-            yield SourceBatch(self._tp, start, self.next_fetch_offset, batch, self._fetched_bytes, epoch)
+            epoch, size = self._records.leader_epoch, self._records.batch_size
+            yield SourceBatch(self._tp, start, self.next_fetch_offset, batch, self._fetched_bytes, epoch, size)
             start = self.next_fetch_offset
         if self.next_fetch_offset > start:
             yield SourceBatch(self._tp, start, self.next_fetch_offset, None, 0, self._records.leader_epoch)

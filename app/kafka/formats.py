@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 #: At the beginning of a batch: its length behind these two fields, the leader epoch (before v2: a checksum), the
 #: format's version, and before v2 the attributes, whose last bits are the codec.
 _HEAD = struct.Struct(">8xiibb")
-_LENGTH_ENDS = 12
+LENGTH_ENDS = 12
 CODEC = 0b111
 
 #: Today's format of batches.
@@ -64,6 +64,6 @@ def walk(data: bytes) -> tuple[list[tuple[int, int, int, int]], list[bytes]]:
             parts.append(data[begin:place])
             begin = place
         heads.append(head)
-        place += _LENGTH_ENDS + head[0]
+        place += LENGTH_ENDS + head[0]
     parts.append(data[begin:] if begin else data)
     return heads, parts

@@ -18,6 +18,7 @@ from app.errors import FatalError, ReplicatorError, ResidencyViolation
 from app.kafka.batches import SourceBatch
 from app.runtime.channel import BatchChannel
 from app.runtime.counters import FlowCounters
+from app.runtime.pace import Pace
 from app.runtime.pipeline import Pipeline
 from app.runtime.ports import kafka_ports
 from app.runtime.rules import flow_rules
@@ -49,6 +50,7 @@ class FlowService(Service):  # type: ignore[misc]
         self.pipeline: Pipeline | None = None
         self.carried = (0, 0)
         self.counters = FlowCounters()
+        self.pace = Pace(config.limits.bytes_per_second)
         self.control: Control | None = None
         self._resumed = asyncio.Event()
         self._asked = asyncio.Event()
@@ -141,7 +143,13 @@ class FlowService(Service):  # type: ignore[misc]
     def _new_pipeline(self) -> Pipeline:
         ports = kafka_ports(self.config, self.settings, self.counters)
         return Pipeline(
-            self.config, self.settings.runtime, self.rules, ports, self.channel.deliver_batches, self._resumed
+            self.config,
+            self.settings.runtime,
+            self.rules,
+            ports,
+            self.channel.deliver_batches,
+            self._resumed,
+            self.pace,
         )
 
     def _failed(self, reason: str) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 
 from app.config import FlowConfig, RuntimeConfig
 from app.core.flow_rules import FlowRules
+from app.core.limits import part_of
 from app.core.records import TopicPartition
 from app.core.tasks import task_of
 from app.errors import SourceCutOff, TargetGone
 from app.runtime.beginnings import Beginning, Beginnings
 from app.runtime.catalog import Catalog, ensure_targets, lost_targets, survey, with_targets
+from app.runtime.pace import Pace
 from app.runtime.ports import Ports
 from app.runtime.share import Share
 from app.runtime.task import Route, Task
@@ -27,7 +29,7 @@ class Partitions:
     place, and none is skipped: reading starts where `Beginnings` says.
     """
 
-    def __init__(self, config: FlowConfig, runtime: RuntimeConfig, rules: FlowRules, ports: Ports) -> None:
+    def __init__(self, config: FlowConfig, runtime: RuntimeConfig, rules: FlowRules, ports: Ports, pace: Pace) -> None:
         self.catalog = Catalog()
         self.refused: dict[str, str] = {}
         self.beginnings = Beginnings(config, ports)
@@ -36,6 +38,7 @@ class Partitions:
         self._runtime = runtime
         self._rules = rules
         self._ports = ports
+        self._pace = pace
 
     async def look(self) -> None:
         """Read the source's topics."""
@@ -82,6 +85,7 @@ class Partitions:
     def _routes(self, numbers: frozenset[int]) -> dict[TopicPartition, Route]:
         now, refusals = asyncio.get_running_loop().time(), self.share.refusals
         every = self.catalog.routes(self._rules)
+        self._pace.share(part_of(numbers, frozenset(map(self._number, every))))
         return {tp: r for tp, r in every.items() if self._number(tp) in numbers and not refusals.holds(tp, now)}
 
     def _is_new(self, tp: TopicPartition, route: Route) -> bool:

@@ -17,6 +17,7 @@ from app.kafka.formats import NO_EPOCH
 from app.kafka.group_api import Committed
 from app.kafka.source import PositionsOutOfRange
 from app.runtime import own_topics
+from app.runtime.pace import Pace
 from app.runtime.partitions import Partitions
 from app.runtime.ports import Ports
 from app.runtime.task import Task
@@ -47,18 +48,21 @@ class Pipeline:
         ports: Ports,
         deliver: Deliver,
         resumed: asyncio.Event | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.config = config
         self.runtime = runtime
         self.group = workers_group(config.name)
         self.reader = ports.reader
-        self.partitions = Partitions(config, runtime, rules, ports)
+        self.pace = pace or Pace(config.limits.bytes_per_second)
+        self.partitions = Partitions(config, runtime, rules, ports, self.pace)
         self.share = self.partitions.share
         self._ports = ports
         self._deliver = deliver
         self._naming = rules.naming
         self._membership = ports.make_membership(self.share.revoked, self.share.assigned)
         self._commit_now = asyncio.Event()
+        self._waiting: list[SourceBatch] = []
         self._committing: dict[int, asyncio.Task[None]] = {}
         self.ends: dict[TopicPartition, int] = {}
         self._resumed = resumed or asyncio.Event()
@@ -175,7 +179,23 @@ class Pipeline:
                 # Paused while the fetch waited for them: nothing of a paused flow is written.
                 self.reader.seek({batch.tp: batch.start for batch in reversed(batches)})
             elif batches := await self._of_one_log(batches):
-                await self._deliver(batches)
+                await self._hand_on(batches)
+
+    async def _hand_on(self, batches: Sequence[SourceBatch]) -> None:
+        """Deliver what was read as fast as the flow's limit and its tasks allow.
+
+        No task is held, and none has begun a transaction for what waits here. While the flow is paused, it waits on.
+        """
+        self._waiting = self.pace.order(batches)
+        while self._waiting:
+            ready = self.pace.ready(self._waiting)
+            now, self._waiting = self._waiting[:ready], self._waiting[ready:]
+            if now:
+                await self._deliver(sorted(now, key=lambda batch: batch.tp) if self._waiting else now)
+            if self._waiting:
+                await self.pace.wait(self._waiting[0])
+            await self._resumed.wait()
+            self._waiting = [batch for batch in self._waiting if self.reader.is_current(batch)]
 
     async def _of_one_log(self, batches: list[SourceBatch]) -> list[SourceBatch]:
         """Leave out what does not continue the log that was read before; have those tasks made anew.
@@ -222,11 +242,12 @@ class Pipeline:
         before: dict[TopicPartition, int] = {}
         while True:
             await asyncio.sleep(LOSS_INTERVAL)
+            waiting = {batch.tp for batch in self._waiting}
             behind = {
                 tp: task.expected[tp]
                 for task in self.share.tasks.values()
                 for tp in task.routes
-                if task.error is None and task.expected[tp] != self.reader.position(tp)
+                if task.error is None and task.expected[tp] != self.reader.position(tp) and tp not in waiting
             }
             lost = {tp: offset for tp, offset in behind.items() if before.get(tp) == offset}
             if lost:
@@ -237,7 +258,8 @@ class Pipeline:
     def forwarded(self, *, more: bool) -> None:
         """Note that the agent is done with an event; commit at once when the source is drained or much is written."""
         bound = self.runtime.connect_max_batch_records
-        drained = self.config.delivery == "exactly-once" and not more and self.reader.caught_up()
+        nothing_left = not more and not self._waiting and self.reader.caught_up()
+        drained = self.config.delivery == "exactly-once" and nothing_left
         if drained or any(task.uncommitted_records >= bound for task in self.share.tasks.values()):
             self._commit_now.set()
 
@@ -270,10 +292,11 @@ class Pipeline:
             await self.partitions.discover()
 
     async def _watch_ends(self) -> None:
-        """While nothing is read, no fetch tells how the source grows: ask for it, so that the lag is seen."""
+        """While little or nothing is read, no fetch tells how the source grows: ask for it, so that the lag is seen."""
         while True:
             await asyncio.sleep(GROUP_COMMIT_INTERVAL)
-            self.ends = {} if self._resumed.is_set() else await self._look_at_ends()
+            reading = self._resumed.is_set() and not self.pace.held_back
+            self.ends = {} if reading else await self._look_at_ends()
 
     async def _look_at_ends(self) -> dict[TopicPartition, int]:
         try:

@@ -100,8 +100,9 @@ class SimulatedWorker:
 
 async def simulate(seed: int, delivery: str) -> World:
     """Run one schedule and check it."""
+    limits = {"bytes_per_second": "8KiB"} if seed % 3 == 0 else {}
     config = FlowConfig.model_validate(
-        {"from": "a", "to": "b", "delivery": delivery, "tasks": TASKS, "on_rejected": "dead-letter"}
+        {"from": "a", "to": "b", "delivery": delivery, "tasks": TASKS, "on_rejected": "dead-letter", "limits": limits}
     )
     world = World(seed, PARTITIONS, TASKS, faults=0.01)
     workers = {number: SimulatedWorker(world, number, config) for number in range(WORKERS)}

@@ -241,6 +241,9 @@ class SimulatedAdmin:
     async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {}
 
+    async def stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.high_watermarks(partitions)
+
     async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         await self._process.call()
         world = self._world
@@ -332,7 +335,7 @@ class SimulatedReader:
                 for o in range(start, end)
                 if log[o] is not None
             ]
-            batch = SourceBatch(tp, start, end, SimulatedBatch(records) if records else None, 4096)
+            batch = SourceBatch(tp, start, end, SimulatedBatch(records) if records else None, 4096, size=4096)
             batch.epoch = self._epoch[tp]
             self._next[tp] = end
             if self._world.rng.random() >= self._world.faults:

@@ -79,6 +79,17 @@ class Worker:
         except (OSError, ValueError):
             return 0, None
 
+    def post(self, path: str, token: str) -> tuple[int, Any]:
+        """Return the status and the JSON that a page answers to a POST with the token."""
+        headers = {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method="POST", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - http, written above
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
     def flow(self, name: str) -> dict[str, Any]:
         """Return a flow's part of the status; {} while the worker does not answer."""
         _, status = self.get("/status")

@@ -44,6 +44,7 @@ def a_flow(*partitions: TopicPartition) -> Any:
         counters=counters,
         pipeline=pipeline,
         totals=lambda: (10, 100),
+        pace=SimpleNamespace(here=1024.0, held_back=True, waited=2.5),
     )
 
 
@@ -69,6 +70,16 @@ def test_what_a_partition_shows() -> None:
     assert found["kafka_connect_mirror_mirrorsourceconnector_replication_latency_ms"] == {mirror: 10_000.0}
     assert found["krabka_replicator_flow_held"] == {"flow=a__b,source=a,target=b": 1.0}
     assert found["krabka_replicator_losses_total"] == {"flow=a__b,kind=expired,source=a,target=b": 2.0}
+
+
+def test_what_a_limit_shows() -> None:
+    flow, place = a_flow(TP), "flow=a__b,source=a,target=b"
+    found = exported(flow)
+    assert found["krabka_replicator_flow_limit_bytes_per_second"] == {place: 1024.0}
+    assert found["krabka_replicator_flow_limited"] == {place: 1.0}
+    assert found["krabka_replicator_limit_wait_seconds_total"] == {place: 2.5}
+    flow.pace.here = None
+    assert "krabka_replicator_flow_limited" not in exported(flow)
 
 
 def test_a_partition_that_moved_away_is_gone() -> None:
