@@ -60,6 +60,11 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         self.problems: frozenset[str] = frozenset()
         self.groups = GroupOffsets()
         self._held_up_since: float | None = None
+        self._complete_at: float | None = None
+
+    def age(self) -> float | None:
+        """Return the seconds since the last complete round, or since the first one began; None before it."""
+        return None if self._complete_at is None else time.monotonic() - self._complete_at
 
     def stuck(self) -> str | None:
         """Say why no round was complete for a minute; None when all is well or not yet worth an alarm."""
@@ -81,6 +86,7 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         """Bring checkpoints in step with the source's groups. A cluster that does not answer is left for the next."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._known.keep(), name=f"{self.config.name} offsets")
+            self._complete_at = time.monotonic()
         held_up: list[str] = []
         unclear: list[str] = []
         try:
@@ -96,7 +102,7 @@ class CheckpointFlow(Service):  # type: ignore[misc]
         """Remember, and log once, what holds up the flow's groups, and what is unclear about single partitions."""
         self.problems = frozenset(held_up) | frozenset(unclear)
         if not held_up:
-            self._held_up_since = None
+            self._held_up_since, self._complete_at = None, time.monotonic()
         elif self._held_up_since is None:
             self._held_up_since = time.monotonic()
         for problem in self.problems - self._said:

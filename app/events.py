@@ -1,4 +1,4 @@
-"""The last things worth an operator's look, for the dashboard: what was logged as a warning or worse."""
+"""The last things worth an operator's look, for the dashboard: warnings and worse from the log, and rebalances."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ SPEAKERS = ("app", "agents", "tables")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One logged sentence; `time` is in seconds of the wall clock."""
+    """One sentence; `time` is in seconds of the wall clock.
+
+    `kind` is loss, refused, dead-letter, fenced, failed or rebalance, None for anything else.
+    """
 
     time: float
     level: str
+    kind: str | None = None
     text: str
 
 
@@ -29,11 +33,15 @@ class EventLog(logging.Handler):
         self.events: deque[Event] = deque(maxlen=KEPT)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a record, without its traceback."""
-        text = record.getMessage()
-        if self.events and self.events[-1].text == text:
+        """Take a record, without its traceback; its author may have named a `kind` (`extra`)."""
+        kind, level = getattr(record, "kind", None), record.levelname.lower()
+        self.add(Event(time=record.created, level=level, kind=kind, text=record.getMessage()))
+
+    def add(self, event: Event) -> None:
+        """Take an event."""
+        if self.events and self.events[-1].text == event.text:
             self.events.pop()
-        self.events.append(Event(time=record.created, level=record.levelname.lower(), text=text))
+        self.events.append(event)
 
     def attach(self) -> None:
         """Listen to the application's loggers; once, however often it is called."""

@@ -50,6 +50,7 @@ class FlowCollector(Collector):
         yield from _limits(flows)
         yield from _partitions(flows)
         yield _latency(flows)
+        yield from self._leader_work(flows)
 
     def _worker(self) -> Iterator[Metric]:
         supervisor = self._supervisor
@@ -66,6 +67,24 @@ class FlowCollector(Collector):
             leader.add_metric([alias], target.leader)
             working.add_metric([alias], target.problem() is None)
         yield from (leader, working)
+
+    def _leader_work(self, flows: list[FlowService]) -> Iterator[Metric]:
+        """What only the leader of a flow's target knows."""
+        beat = GaugeMetricFamily(f"{OURS}_heartbeat_age_seconds", "Since the target took the last one.", labels=FLOW)
+        age = GaugeMetricFamily(f"{OURS}_checkpoint_age_seconds", "Since the last complete round.", labels=FLOW)
+        groups = GaugeMetricFamily(f"{OURS}_checkpoint_groups", "Consumer groups that it translated.", labels=FLOW)
+        wrong = GaugeMetricFamily(f"{OURS}_topic_problems", "What is wrong with settings and rights.", labels=FLOW)
+        for flow in flows:
+            target, labels = self._supervisor.targets[flow.config.target], _labels(flow)
+            if (seconds := target.heartbeat_age(flow.config.source)) is not None:
+                beat.add_metric(labels, seconds)
+            checkpoints = target.checkpoints_of(flow.config.name)
+            if checkpoints is not None and (seconds := checkpoints.age()) is not None:
+                age.add_metric(labels, seconds)
+                groups.add_metric(labels, checkpoints.groups.groups)
+            if (sync := target.topics_of(flow.config.name)) is not None:
+                wrong.add_metric(labels, len(sync.problems))
+        yield from (beat, age, groups, wrong)
 
 
 def _labels(flow: FlowService) -> tuple[str, str, str]:

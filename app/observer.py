@@ -11,7 +11,8 @@ from typing import Any
 
 from mode import Service
 
-from app.events import EventLog
+from app.core.tasks import spans
+from app.events import Event, EventLog
 from app.progress import Progress, progress
 from app.runtime.counters import BOUNDS, FlowCounters
 from app.runtime.flow import FlowService
@@ -43,6 +44,7 @@ class Observer(Service):  # type: ignore[misc]
         self.supervisor = supervisor
         self.events = EventLog()
         self.samples: dict[str, deque[Sample]] = {name: deque(maxlen=KEPT) for name in supervisor.flows}
+        self._shares: dict[str, tuple[int, frozenset[int]]] = {}
         self._watch: asyncio.Task[None] | None = None
 
     async def on_start(self) -> None:
@@ -59,7 +61,18 @@ class Observer(Service):  # type: ignore[misc]
         while True:
             for name, flow in self.supervisor.flows.items():
                 self.samples[name].append(sample(flow, time.time()))
+                self.note_rebalance(name, flow)
             await asyncio.sleep(INTERVAL)
+
+    def note_rebalance(self, name: str, flow: FlowService) -> None:
+        """Make an event of a rebalance: logged at INFO, it would be missed with Faust's usual log level."""
+        count, before = self._shares.get(name, (0, frozenset[int]()))
+        if flow.counters.rebalances == count or flow.pipeline is None:
+            return
+        now = flow.pipeline.share.wanted
+        self._shares[name] = (flow.counters.rebalances, now)
+        text = f"{name}: tasks of this worker: {spans(now)} (before: {spans(before)}), of {flow.config.tasks}"
+        self.events.add(Event(time=time.time(), level="info", kind="rebalance", text=text))
 
     def history(self) -> dict[str, Any]:
         """Return rates and lag of each flow as columns, oldest first: a stable document."""

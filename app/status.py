@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from app.core.dead_letters import dead_letter_topic
 from app.events import Event
+from app.kafka.clients import WORKER
 from app.observer import worst
 from app.progress import Progress, progress
 from app.runtime.flow import FlowService
@@ -25,6 +27,7 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
     clusters = supervisor.settings.clusters
     return {
         "worker": {
+            "name": WORKER,
             "version": VERSION,
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -49,6 +52,7 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
         "flows": {
             name: {
                 **_flow(flow),
+                "heartbeat": _heartbeat(supervisor, flow),
                 "groups": _groups(supervisor, flow),
                 "topic_problems": _topic_problems(supervisor, flow),
             }
@@ -82,6 +86,7 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "error": flow.error,
         "tasks": _tasks(flow),
         "limits": flow.pace.document(),
+        "workers": _workers(pipeline),
         "lag": sum(row.lag for row in rows),
         "lag_seconds": _rounded(worst(counters, rows, now)),
         "records": records,
@@ -99,18 +104,27 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "partitions": [_partition(flow, row, now) for row in rows],
         "held": held(pipeline),
         "losses": [asdict(loss) for loss in pipeline.partitions.beginnings.losses] if pipeline else [],
+        "dead_letters": _dead_letters(flow),
         "not_selected": dict(sorted(pipeline.partitions.catalog.left.items())) if pipeline else {},
     }
+
+
+def _heartbeat(supervisor: Supervisor, flow: FlowService) -> dict[str, Any]:
+    """Age of the last one that the target took from the source; only the target's leader knows."""
+    target = supervisor.targets.get(flow.config.target)
+    age = target.heartbeat_age(flow.config.source) if target else None
+    return {"wanted": flow.config.heartbeats, "age_seconds": _rounded(age)}
 
 
 def _groups(supervisor: Supervisor, flow: FlowService) -> dict[str, Any] | None:
     """What the last round of checkpoints found; only the target's leader knows."""
     target = supervisor.targets.get(flow.config.target)
-    checkpoints = target.checkpoints.get(flow.config.name) if target and target.leader else None
+    checkpoints = target.checkpoints_of(flow.config.name) if target else None
     if checkpoints is None:
         return None
     found = checkpoints.groups
     return {
+        "checkpoint_age_seconds": _rounded(checkpoints.age()),
         "problems": sorted(checkpoints.problems),
         "groups": found.groups,
         "partitions": found.partitions,
@@ -121,8 +135,24 @@ def _groups(supervisor: Supervisor, flow: FlowService) -> dict[str, Any] | None:
 def _topic_problems(supervisor: Supervisor, flow: FlowService) -> list[str] | None:
     """What the last look at settings, rights and our own topics found; only the target's leader knows."""
     target = supervisor.targets.get(flow.config.target)
-    sync = target.topics.get(flow.config.name) if target and target.leader else None
+    sync = target.topics_of(flow.config.name) if target else None
     return None if sync is None else sorted(sync.problems)
+
+
+def _workers(pipeline: Pipeline | None) -> list[dict[str, Any]] | None:
+    """Who runs which tasks of a flow; None when that was not learnt yet."""
+    found = pipeline.roster.workers if pipeline else None
+    return None if found is None else [asdict(crew) for crew in found]
+
+
+def _dead_letters(flow: FlowService) -> dict[str, Any]:
+    """What this worker set aside since it started, the newest first."""
+    wanted = flow.config.on_rejected == "dead-letter"
+    return {
+        "topic": dead_letter_topic(flow.config.name) if wanted else None,
+        "records": flow.counters.dead_letters,
+        "last": [asdict(found) for found in reversed(flow.counters.set_aside)],
+    }
 
 
 def _tasks(flow: FlowService) -> dict[str, Any]:

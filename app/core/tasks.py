@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import gcd
 from zlib import crc32
 
@@ -39,3 +40,14 @@ def slots_of_task(flow: str, task: int, tasks: int) -> frozenset[int]:
     return frozenset(
         (crc32(flow.encode()) + rest) % POSITION_SLOTS for rest in range(task % step, POSITION_SLOTS, step)
     )
+
+
+def spans(tasks: Iterable[int]) -> str:
+    """Return numbers for people to read, such as `0-3, 7`; `none` when there are none."""
+    found: list[list[int]] = []
+    for task in sorted(tasks):
+        if found and found[-1][1] == task - 1:
+            found[-1][1] = task
+        else:
+            found.append([task, task])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "none"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from typing import Any
 
 from app.config import ClusterConfig, RuntimeConfig
 
 CLIENT_ID = "krabka-replicator"
+
+#: What this worker is called where workers are told apart: in the groups of flows, in the status.
+WORKER = f"{socket.gethostname()}-{os.getpid()}"
+WORKER_PREFIX = f"{CLIENT_ID}-"
 
 
 def aiokafka_options(cluster: ClusterConfig, runtime: RuntimeConfig) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import KafkaError, for_code
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest
@@ -37,6 +38,15 @@ class Committed:
 
     offset: int
     metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member of a classic group: who it is, and the partitions it has."""
+
+    client_id: str
+    host: str
+    partitions: frozenset[TopicPartition]
 
 
 #: What groups committed, by group.
@@ -111,14 +121,23 @@ class GroupApi:
 
     async def members(self, group: str) -> int:
         """Return how many members a classic group has now; 0 also when there is no such group."""
+        return len((await self._described(group))[1])
+
+    async def assignments(self, group: str) -> list[Member] | None:
+        """Return who has what in a classic group; None while that is being settled."""
+        state, members = await self._described(group)
+        return [_member(*found) for found in members] if state in ("Stable", "Empty", "Dead") else None
+
+    async def _described(self, group: str) -> tuple[str, Sequence[Any]]:
+        """Return the state and the members of a classic group."""
         async with self._connected() as client:
             deadline = asyncio.get_running_loop().time() + self._timeout
             while True:
                 (node,) = await self._coordinators(client, [group])
                 (found,) = (await self._send(client, node, DescribeGroupsRequest([group]))).groups
-                code, members = found[0], found[5]
+                code, _, state, _, _, members = found[:6]
                 if code in (0, _NOT_FOUND):
-                    return len(members)
+                    return state, members
                 if code not in _COORDINATOR_TO_COME or asyncio.get_running_loop().time() > deadline:
                     self._raise_for(code, f"group {group} is not described")
                 await asyncio.sleep(PAUSE)
@@ -167,3 +186,9 @@ def _offsets(topics: Sequence[Any]) -> dict[TopicPartition, Committed]:
         for partition, offset, _, metadata, error, _ in partitions
         if error == 0 and offset >= 0
     }
+
+
+def _member(_id: str, client_id: str, host: str, _metadata: bytes, assignment: bytes, *_: Any) -> Member:
+    topics = ConsumerProtocolMemberAssignment.decode(assignment).assignment if assignment else ()
+    found = frozenset(TopicPartition(topic, number) for topic, numbers in topics for number in numbers)
+    return Member(client_id=client_id, host=host.lstrip("/"), partitions=found)

@@ -15,7 +15,7 @@ from app.config import ClusterConfig, RuntimeConfig
 from app.core.tasks import tasks_topic, workers_group
 from app.errors import ClusterUnavailable, WorkersDisagree
 from app.kafka.batches import SafeConsumer
-from app.kafka.clients import aiokafka_options
+from app.kafka.clients import WORKER, WORKER_PREFIX, aiokafka_options
 
 OnRevoked = Callable[[], Awaitable[None]]
 OnAssigned = Callable[[frozenset[int]], Awaitable[None]]
@@ -49,7 +49,7 @@ class TaskMembership:
         self._topic = tasks_topic(flow)
         self._listener = _Listener(on_revoked, on_assigned)
         self._consumer = SafeConsumer(
-            **aiokafka_options(cluster, runtime),
+            **aiokafka_options(cluster, runtime) | {"client_id": WORKER_PREFIX + WORKER},
             group_id=workers_group(flow),
             group_instance_id=instance_id,
             enable_auto_commit=False,

@@ -75,11 +75,11 @@ class Beginnings:
             self.losses.append(loss)
             self._counters.losses[loss.kind] += 1
             self.held.pop(tp, None)
-            log.error("%s: %s", self._config.name, loss)
+            log.error("%s: %s", self._config.name, loss, extra={"kind": "loss"})
             return True
         if self.held.get(tp) != loss:
             self.held[tp] = loss
-            log.error("%s: %s; it is held (on_loss: stop)", self._config.name, loss)
+            log.error("%s: %s; it is held (on_loss: stop)", self._config.name, loss, extra={"kind": "loss"})
         return False
 
     async def _starts(

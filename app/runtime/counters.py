@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from app.core.records import TopicPartition
@@ -11,6 +11,9 @@ from app.errors import RecordsRefused, TaskFenced
 
 #: Upper bounds of the latency buckets, seconds.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+
+#: Kept of what was set aside lately, to be shown.
+REMEMBERED = 50
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +50,19 @@ class Carried:
         return max(0.0, min(known)) if known else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Records of a partition that went to the dead-letter topic together, for one reason; `time` in seconds."""
+
+    time: float
+    topic: str
+    partition: int
+    first: int
+    last: int
+    records: int
+    reason: str
+
+
 @dataclass(slots=True, kw_only=True)
 class FlowCounters:
     """The counts of one flow on this worker."""
@@ -58,6 +74,7 @@ class FlowCounters:
     dead_letters: int = 0
     task_failures: int = 0
     flow_failures: int = 0
+    set_aside: deque[SetAside] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     losses: Counter[str] = field(default_factory=Counter)
     latency: Histogram = field(default_factory=Histogram)
     partitions: dict[TopicPartition, Carried] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from app.core.records import TopicPartition
 from app.errors import RecordsRefused
 from app.kafka.batches import BATCH_OVERHEAD, SourceBatch, TargetBatch
 from app.kafka.convert import Keep, merge, replayed
+from app.runtime.counters import SetAside
 from app.runtime.task import Route, Task
 
 log = logging.getLogger(__name__)
@@ -117,12 +119,20 @@ class DeadLetters:
     def _tell(self, task: Task, tp: TopicPartition, moved: dict[str, list[int]]) -> None:
         for reason, offsets in moved.items():
             task.counters.dead_letters += len(offsets)
+            task.counters.set_aside.append(_set_aside(tp, offsets, reason))
             where = f"offset {offsets[0]}" if len(offsets) == 1 else f"offsets {offsets[0]} to {offsets[-1]}"
             count = "1 record" if len(offsets) == 1 else f"{len(offsets)} records"
             log.warning(
                 "%s: %s-%d: %s (%s) set aside in %s, the target refuses: %s",
                 *(self._flow, *tp, count, where, self.topic.topic, reason),
+                extra={"kind": "dead-letter"},
             )
+
+
+def _set_aside(tp: TopicPartition, offsets: Sequence[int], reason: str) -> SetAside:
+    return SetAside(
+        time=time.time(), **tp._asdict(), first=offsets[0], last=offsets[-1], records=len(offsets), reason=reason
+    )
 
 
 def _by_record(refused: RecordsRefused, route: Route, records: Sequence[Any]) -> bool:

@@ -156,7 +156,8 @@ class FlowService(Service):  # type: ignore[misc]
         self.counters.flow_failures += 1
         if self.flow_state != "failed" or reason != self.error:
             interval = self.settings.runtime.supervisor_interval
-            log.error("%s: failed, built again every %g s: %s", self.label, interval, reason)
+            said = (self.label, interval, reason)
+            log.error("%s: failed, built again every %g s: %s", *said, extra={"kind": "failed"})
         self.flow_state, self.error = "failed", reason
 
     async def _close(self) -> None:

@@ -20,6 +20,7 @@ from app.runtime import own_topics
 from app.runtime.pace import Pace
 from app.runtime.partitions import Partitions
 from app.runtime.ports import Ports
+from app.runtime.roster import Roster
 from app.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Pipeline:
         self.pace = pace or Pace(config.limits.bytes_per_second)
         self.partitions = Partitions(config, runtime, rules, ports, self.pace)
         self.share = self.partitions.share
+        self.roster = Roster(ports.target_admin, self.group)
         self._ports = ports
         self._deliver = deliver
         self._naming = rules.naming
@@ -139,6 +141,7 @@ class Pipeline:
             self._discover,
             self._show_lag,
             self._watch_ends,
+            self.roster.keep,
         )
         jobs = [asyncio.create_task(job(), name=f"{self.config.name} {job.__name__}") for job in work]
         try:

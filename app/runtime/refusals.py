@@ -24,6 +24,9 @@ CARE = 600.0
 #: The pause before the next try doubles up to this many times the first one.
 LONGEST = 8
 
+#: Marks what is logged of refusals.
+REFUSED = {"kind": "refused"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
@@ -66,7 +69,7 @@ class Refusals:
             pause = min(2 * before.pause, LONGEST * self._interval) if before and again else self._interval
             self._held[tp] = Refusal(offset=offset, reason=str(error), pause=pause, until=now + pause)
             if not again:
-                log.error("%s: %s-%d is held at offset %d: %s", self._flow, *tp, offset, error)
+                log.error("%s: %s-%d is held at offset %d: %s", self._flow, *tp, offset, error, extra=REFUSED)
         self._give_others_time(now)
         return bool(found)
 

@@ -70,6 +70,11 @@ class Share:
         self._change.set()
 
     @property
+    def wanted(self) -> frozenset[int]:
+        """The tasks that the membership gave this worker last."""
+        return self._wanted
+
+    @property
     def idle(self) -> str | None:
         """Why this worker has nothing to do, once it is a member and no task is left for it."""
         if not self.joined or self._wanted:
@@ -190,7 +195,12 @@ class Share:
         backoff = self.runtime.worker_build_initial_backoff * 2 ** min(failures - 1, 16)
         delay = min(backoff, self.runtime.worker_build_max_backoff)
         unexpected = None if isinstance(error, ReplicatorError) else error
-        log.warning("%s: task %d again in %g s: %s", task.flow, task.number, delay, error, exc_info=unexpected)
+        log.warning(
+            "%s: task %d again in %g s: %s",
+            *(task.flow, task.number, delay, error),
+            exc_info=unexpected,
+            extra={"kind": _kind(error)},
+        )
         asyncio.get_running_loop().call_later(delay, self._retry, task)
 
     def _retry(self, task: Task) -> None:
@@ -226,3 +236,9 @@ class Share:
         """Return records and bytes that the target acknowledged."""
         writers = [task.writer for task in self.tasks.values()]
         return self.records + sum(w.records for w in writers), self.bytes + sum(w.bytes for w in writers)
+
+
+def _kind(error: Exception) -> str:
+    if isinstance(error, TaskFenced):
+        return "fenced"
+    return "refused" if isinstance(error, RecordsRefused) else "failed"

@@ -57,6 +57,7 @@ class TargetService(Service):  # type: ignore[misc]
         self._datadir = datadir
         self._app: faust.App | None = None
         self._unassigned_since: float | None = None
+        self.heartbeats: heartbeats.Heartbeats | None = None
         self.checkpoints: dict[str, checkpoints.CheckpointFlow] = {}
         self.topics: dict[str, topic_sync.TopicSync] = {}
         self._life: asyncio.Task[None] | None = None
@@ -101,6 +102,18 @@ class TargetService(Service):  # type: ignore[misc]
         if self._app is None or self._unassigned_since is not None or self.error is not None:
             return False
         return bool(self._app.is_leader())
+
+    def heartbeat_age(self, source: str) -> float | None:
+        """Return the seconds since the target took the last heartbeat of a source; only its leader knows."""
+        return self.heartbeats.age(source) if self.leader and self.heartbeats is not None else None
+
+    def checkpoints_of(self, flow: str) -> checkpoints.CheckpointFlow | None:
+        """Return what writes the checkpoints of a flow, if this worker is the one that does."""
+        return self.checkpoints.get(flow) if self.leader else None
+
+    def topics_of(self, flow: str) -> topic_sync.TopicSync | None:
+        """Return what keeps the topics of a flow in step, if this worker is the one that does."""
+        return self.topics.get(flow) if self.leader else None
 
     async def _live(self) -> None:
         while True:
@@ -155,7 +168,7 @@ class TargetService(Service):  # type: ignore[misc]
         )
         app.on_partitions_revoked.connect(self._unassigned, weak=False)
         app.on_rebalance_complete.connect(self._assigned, weak=False)
-        heartbeats.register(app, self.alias, self.settings)
+        self.heartbeats = heartbeats.register(app, self.alias, self.settings)
         self.topics = topic_sync.register(app, self.alias, self.settings)
         flows = checkpoints.register(app, self.alias, self.settings)
         self.checkpoints = {flow.config.name: flow for flow in flows}

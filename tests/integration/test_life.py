@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import urllib.request
 import venv
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from tests.support.records import by_partition, create_topic, numbered, produce,
 from tests.support.worker import ROOT, Worker, write_config
 
 pytestmark = pytest.mark.integration
+
+
+def metrics(worker: Worker) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
@@ -116,6 +122,41 @@ def test_heartbeats_are_mm2s_and_one_worker_writes_them(scene, unique):
     time.sleep(5)
     rate = (len(beats()) - before) / (time.monotonic() - begun)
     assert 0.6 < rate < 1.4  # one a second; two leaders would make it two
+
+
+def test_each_worker_tells_who_runs_what_and_the_leader_what_only_it_knows(scene, unique):
+    flow = scene([f"none-{unique}"], tasks=4)
+    workers = [flow.start("one"), flow.start("two")]
+
+    def crews(worker: Worker) -> dict[str, list[int]]:
+        return {crew["worker"]: crew["tasks"] for crew in worker.flow(flow.flow).get("workers") or ()}
+
+    def leads(worker: Worker) -> bool:
+        return worker.flow(flow.flow)["heartbeat"]["age_seconds"] is not None
+
+    for worker in workers:
+        worker.wait_running(flow.flow)
+        worker.wait(lambda w=worker: len(crews(w)) == 2, what="a list of two workers")
+    names = [worker.get("/status")[1]["worker"]["name"] for worker in workers]
+    assert [set(crews(worker)) for worker in workers] == [set(names)] * 2
+    assert sorted(task for tasks in crews(workers[0]).values() for task in tasks) == [0, 1, 2, 3]
+
+    workers[0].wait(lambda: sum(map(leads, workers)) == 1, what="one that writes heartbeats")
+    leader, other = sorted(workers, key=leads, reverse=True)
+    leader.wait(lambda: leader.flow(flow.flow)["heartbeat"]["age_seconds"] < 3, what="a heartbeat")
+    complete = lambda groups: (groups["checkpoint_age_seconds"] or 99) < 8 and not groups["problems"]  # noqa: E731
+    leader.wait(lambda: complete(leader.flow(flow.flow)["groups"]), what="a complete round")
+    told = ("heartbeat_age_seconds", "checkpoint_age_seconds", "checkpoint_groups", "topic_problems")
+    assert [f"krabka_replicator_{name}{{" in metrics(leader) for name in told] == [True] * 4
+    assert [f"krabka_replicator_{name}{{" in metrics(other) for name in told] == [False] * 4
+    assert other.flow(flow.flow)["groups"] is None
+
+    assert leader.stop() == 0
+    name = other.get("/status")[1]["worker"]["name"]
+    other.wait(lambda: crews(other) == {name: [0, 1, 2, 3]}, what="all tasks at the one that is left")
+    other.wait(lambda: leads(other), what="the next leader")
+    events = other.get("/status")[1]["events"]
+    assert any(event["kind"] == "rebalance" and "tasks of this worker: 0-3" in event["text"] for event in events)
 
 
 def test_one_cluster_under_two_aliases_is_refused(clusters, unique, tmp_path: Path):

@@ -257,6 +257,9 @@ class SimulatedAdmin:
         await self._process.call()
         return len(self._world.group.seen)
 
+    async def assignments(self, group: str) -> None:
+        return None
+
     async def commit(self, group: str, offsets: Mapping[TopicPartition, Any]) -> str | None:
         await self._process.call()
         return None

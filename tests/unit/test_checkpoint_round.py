@@ -218,3 +218,22 @@ async def test_groups_that_are_not_looked_up_are_told_of_and_asked_for_again(tar
     await target.flow.round()
     assert target.flow.problems == frozenset()
     assert len(target.written) == GROUPS * PARTITIONS
+
+
+async def test_checkpoints_are_as_old_as_the_last_round_that_was_complete(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 50.0
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
+    assert target.flow.age() is None
+    target.source.down = True
+    await target.flow.round()
+    now = 70.0
+    assert target.flow.age() == 20.0, "since the first try, as long as none was complete"
+    target.source.down = False
+    await target.flow.round()
+    now = 73.0
+    assert target.flow.age() == 3.0
+    target.source.down = True
+    await target.flow.round()
+    assert target.flow.age() == 3.0

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,45 +12,20 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.config import load_settings
 from app.core.records import TopicPartition
 from app.metrics import FlowCollector
 from app.observer import quantile
-from app.runtime.counters import BOUNDS, Carried, FlowCounters, Histogram
+from app.runtime.counters import BOUNDS, Carried, Histogram
+from tests.support.flows import a_flow, a_supervisor
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 TP = TopicPartition("orders", 3)
+LEADERS = ("heartbeat_age_seconds", "checkpoint_age_seconds", "checkpoint_groups", "topic_problems")
 
 
-def a_flow(*partitions: TopicPartition) -> Any:
-    counters = FlowCounters(losses=Counter(expired=2))
-    for tp in partitions:
-        counters.acknowledged(tp, records=10, size=100, newest=90.0, now=100.0)
-    routes = {tp: SimpleNamespace(target=TopicPartition("a." + tp.topic, tp.partition)) for tp in partitions}
-    task = SimpleNamespace(number=1, routes=routes, committed=dict.fromkeys(partitions, 5))
-    pipeline = SimpleNamespace(
-        share=SimpleNamespace(tasks={1: task}, refusals=SimpleNamespace(reasons={})),
-        partitions=SimpleNamespace(
-            beginnings=SimpleNamespace(held={}), catalog=SimpleNamespace(refused={}), refused={"broken": "why"}
-        ),
-        ends={},
-        reader=SimpleNamespace(end=lambda _: SimpleNamespace(readable=12, written=12)),
-    )
-    return SimpleNamespace(
-        config=SimpleNamespace(name="a__b", source="a", target="b", tasks=8),
-        flow_state="running",
-        counters=counters,
-        pipeline=pipeline,
-        totals=lambda: (10, 100),
-        pace=SimpleNamespace(here=1024.0, held_back=True, waited=2.5),
-    )
-
-
-def exported(flow: Any) -> dict[str, dict[str, float]]:
-    target = SimpleNamespace(leader=True, problem=lambda: None)
-    supervisor: Any = SimpleNamespace(flows={"a__b": flow}, reachable={"a": True}, targets={"b": target})
+def exported(flow: Any, *, leader: bool = True) -> dict[str, dict[str, float]]:
     registry = CollectorRegistry()
-    registry.register(FlowCollector(supervisor))
+    registry.register(FlowCollector(a_supervisor(flow, leader=leader)))
     found: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
@@ -90,6 +63,27 @@ def test_a_partition_that_moved_away_is_gone() -> None:
     assert "krabka_replicator_lag_records" not in found
     assert "kafka_connect_mirror_mirrorsourceconnector_record_count_total" not in found
     assert found["krabka_replicator_flow_tasks_owned"] == {"flow=a__b,source=a,target=b": 0.0}
+
+
+def test_partitions_come_and_go_with_their_tasks() -> None:
+    other = TopicPartition("orders", 4)
+    flow = a_flow(TP, other)
+    both = exported(flow)["krabka_replicator_lag_records"]
+    del flow.pipeline.share.tasks[1].routes[other]
+    kept = exported(flow)["krabka_replicator_lag_records"]
+    assert (len(both), list(kept)) == (2, ["flow=a__b,partition=3,source=a,target=b,topic=orders"])
+    flow.pipeline = None
+    assert "krabka_replicator_lag_records" not in exported(flow)
+
+
+def test_only_the_leader_tells_of_heartbeats_checkpoints_and_topics() -> None:
+    flow = a_flow(TP)
+    found = exported(flow)
+    told = {name: found[f"krabka_replicator_{name}"] for name in LEADERS}
+    assert [list(values) for values in told.values()] == [["flow=a__b,source=a,target=b"]] * 4
+    assert [value for values in told.values() for value in values.values()] == [1.5, 4.0, 3.0, 1.0]
+    silent = exported(flow, leader=False)
+    assert not {f"krabka_replicator_{name}" for name in LEADERS} & set(silent)
 
 
 def test_a_flow_that_is_not_built_shows_its_state() -> None:
@@ -132,7 +126,7 @@ def test_every_name_in_the_alert_rules_is_exported() -> None:
     document = yaml.safe_load((DEPLOY / "alerts.yml").read_text())
     rules = [rule for group in document["groups"] for rule in group["rules"]]
     used = names_in([rule["expr"] for rule in rules])
-    assert len(rules) > 5
+    assert {f"krabka_replicator_{name}" for name in LEADERS} - {"krabka_replicator_checkpoint_groups"} <= used
     assert used <= set(exported(a_flow(TP)))
     assert all({"summary", "action"} <= set(rule["annotations"]) for rule in rules)
 
@@ -141,32 +135,6 @@ def test_every_name_in_the_dashboard_is_exported() -> None:
     text = (DEPLOY / "grafana" / "dashboards" / "replicator.json").read_text()
     panels = json.loads(text)["panels"]
     used = names_in([target["expr"] for panel in panels for target in panel["targets"]])
-    assert len(used) > 10
+    assert {f"krabka_replicator_{name}" for name in LEADERS} <= used
     assert used <= set(exported(a_flow(TP)))
     assert names_in([text]) <= set(exported(a_flow(TP)))
-
-
-def test_compose_agrees_with_the_code() -> None:
-    root = DEPLOY.parent
-    services = yaml.safe_load((root / "docker-compose.yml").read_text())["services"]
-    dockerfile = (DEPLOY / "Dockerfile").read_text()
-    replicator = services["replicator"]
-    assert (root / replicator["build"]["dockerfile"]).is_file()
-    for service in services.values():
-        for volume in service.get("volumes", ()):
-            assert (root / volume.split(":")[0]).exists(), volume
-    settings = load_settings(DEPLOY / "replicator.yaml", {"REPLICATOR_TOKEN": "0123456789abcdef"})
-    hosts = {cluster.bootstrap.split(":")[0] for cluster in settings.clusters.values()}
-    assert hosts <= set(services)
-    for host in hosts:
-        assert f"INSIDE://{host}:9092" in services[host]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
-    assert set(replicator["environment"]) == {"KRABKA_REPLICATOR_CONFIG", "REPLICATOR_TOKEN"}
-    mounted = {volume.split(":")[1] for volume in replicator["volumes"]}
-    assert replicator["environment"]["KRABKA_REPLICATOR_CONFIG"] in mounted
-    port = re.search(r'"--web-port", "(\d+)"', dockerfile)
-    assert port is not None
-    assert f"EXPOSE {port[1]}" in dockerfile
-    assert all(entry.endswith(f":{port[1]}") for entry in replicator["ports"])
-    scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"][0]["dns_sd_configs"][0]
-    assert (scraped["names"], scraped["port"]) == (["replicator"], int(port[1]))
-    assert re.search(r"^USER (?!root|0)\w+", dockerfile, re.MULTILINE)
