@@ -117,7 +117,7 @@ async def run_flows(settings: Settings, *, as_json: bool) -> None:
             ["-" if d[k] is None else str(d[k]) for k in ("flow", "state", "workers", "topics", "partitions", "lag")]
             for d in documents
         ]
-        click.echo(_table(header, lines))
+        click.echo(table(header, lines))
     for document in documents:
         if document["error"]:
             click.echo(f"{document['flow']}: {document['error']}", err=True)
@@ -149,10 +149,11 @@ def _show_lag(document: dict[str, Any]) -> None:
         return
     click.echo(f"{document['flow']}: lag {document['lag']}")
     lines = [[str(v) if v is not None else "-" for v in row.values()] for row in document["partitions"]]
-    click.echo(_table(("TOPIC", "PARTITION", "REMOTE TOPIC", "POSITION", "END", "LAG"), lines))
+    click.echo(table(("TOPIC", "PARTITION", "REMOTE TOPIC", "POSITION", "END", "LAG"), lines))
 
 
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return the lines below the header, in columns."""
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (header, *lines))
     return "\n".join(f"  {row}".rstrip() for row in rows)

@@ -20,7 +20,7 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import commands, explain_command, failover_commands, json_log, pages, plan_command
+from app import commands, explain_command, failover_commands, json_log, pages, plan_command, verify_command
 from app.config import Settings, load_settings
 from app.errors import ConfigurationError
 from app.observer import Observer
@@ -104,6 +104,7 @@ def create_app() -> Replicator:
     plan_command.register(app, settings)
     failover_commands.register(app, settings)
     explain_command.register(app, settings)
+    verify_command.register(app, settings)
     if settings is not None:
         _wire(app, settings)
     return app

@@ -143,6 +143,11 @@ class OffsetIndex:
         """Return the runs that count, ascending on both sides."""
         return self._history().settled
 
+    def superseded(self) -> list[Run]:
+        """Return the runs that do not count any more, or not yet, in the order in which they were written."""
+        settled = set(self.runs())
+        return [entry.run for entry in self._entries if entry.run not in settled]
+
     def _history(self) -> _History:
         if self._known is None:
             self._known = _superseded(_not_truncated(self._entries))
