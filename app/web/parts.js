@@ -1,5 +1,7 @@
 // Elements and numbers. Every name from a cluster goes through textContent or setAttribute, never through HTML.
 
+export const byId = (id) => document.getElementById(id);
+
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -65,6 +67,21 @@ export function seconds(value) {
   if (value < 5400) return `${Math.round(value / 60)} min`;
   if (value < 172800) return `${(value / 3600).toFixed(1)} h`;
   return `${Math.round(value / 86400)} d`;
+}
+
+// Sorts as a text as it does as a number.
+export function padded(number) {
+  return String(number).padStart(7, "0");
+}
+
+// 0, 1, 2, 5 becomes "0-2, 5".
+export function spans(numbers) {
+  const found = [];
+  for (const number of numbers) {
+    if (found.length && found.at(-1)[1] === number - 1) found.at(-1)[1] = number;
+    else found.push([number, number]);
+  }
+  return found.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(", ") || "none";
 }
 
 export function clock(time) {

@@ -1,82 +1,91 @@
-// The partitions of all flows: sorted and filtered here, drawn a few hundred at a time.
+// A table that is sorted and filtered here, and drawn a hundred rows at a time.
 
-import { el, exact, keep, mark, say, seconds, size } from "./parts.js";
+import { byId, el, exact, keep, mark, say } from "./parts.js";
 
-const STEP = 200;
-const COLUMNS = [
-  ["flow", "Flow"], ["topic", "Topic"], ["partition", "Partition", "number"], ["remote_topic", "Remote topic"],
-  ["task", "Task", "number"], ["position", "Position", "number"], ["end_offset", "End", "number"],
-  ["lag", "Lag", "number lag"], ["lag_seconds", "Lag (time)", "number lag"], ["bytes", "Copied", "number"],
-];
-const SHOWN = { position: exact, end_offset: exact, lag: exact, lag_seconds: seconds, bytes: size };
+const STEP = 100;
 
-const byId = (id) => document.getElementById(id);
-
-export class Partitions {
-  constructor() {
+// `columns`: [name, title, class, how to show it]; `only`: what the check box keeps; `text`: what words are looked for in.
+export class Table {
+  constructor(id, { columns, sort, key, text, only, word = () => null, dress = () => {}, scope }) {
+    Object.assign(this, { id, columns, sort, key, text, only, word, dress, scope });
     this.rows = [];
-    this.sort = { column: "lag", down: true };
     this.limit = STEP;
-    const head = document.querySelector("#partitions thead tr");
-    for (const [column, title, kind] of COLUMNS) {
+    this.body = document.querySelector(`#${id} tbody`);
+    const head = document.querySelector(`#${id} thead tr`);
+    for (const [column, title, kind] of columns) {
       const button = el("button", { type: "button" }, title);
       button.addEventListener("click", () => this.sortBy(column));
       head.append(el("th", { scope: "col", class: kind, "data-column": column }, button));
     }
-    byId("filter").addEventListener("input", () => this.draw());
-    byId("lagging").addEventListener("change", () => this.draw());
-    byId("more").addEventListener("click", () => {
+    byId(`${id}-filter`).addEventListener("input", () => this.narrow());
+    byId(`${id}-only`).addEventListener("change", () => this.narrow());
+    byId(`${id}-more`).addEventListener("click", () => {
       this.limit += STEP;
       this.draw();
     });
+    this.draw();
+  }
+
+  narrow() {
+    this.limit = STEP;
+    this.draw();
   }
 
   sortBy(column) {
-    const numeric = COLUMNS.find(([name]) => name === column)[2] != null;
+    const numeric = this.columns.find(([name]) => name === column)[2] != null;
     this.sort = { column, down: this.sort.column === column ? !this.sort.down : numeric };
     this.draw();
   }
 
-  take(flows) {
-    this.rows = Object.entries(flows).flatMap(([flow, state]) => state.partitions.map((row) => ({ ...row, flow })));
-    this.draw();
+  // New numbers. While the pointer is over the rows they keep their places, so that none runs away.
+  take(rows) {
+    this.rows = rows;
+    this.draw(this.body.matches(":hover"));
   }
 
   wanted() {
-    const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const lagging = byId("lagging").checked;
-    const fits = (row) => words.every((word) => {
-      if (/^task:\d+$/.test(word)) return row.task === Number(word.slice(5));
-      return `${row.flow} ${row.topic}-${row.partition} ${row.remote_topic}`.toLowerCase().includes(word);
-    });
-    return this.rows.filter((row) => (!lagging || row.lag > 0) && fits(row));
+    const words = byId(`${this.id}-filter`).value.toLowerCase().split(/\s+/).filter(Boolean);
+    const tests = words.map((word) => this.word(word) ?? ((row) => this.text(row).toLowerCase().includes(word)));
+    if (byId(`${this.id}-only`).checked) tests.push(this.only);
+    return this.rows.filter((row) => tests.every((test) => test(row)));
   }
 
-  draw() {
+  sorted(rows) {
     const { column, down } = this.sort;
-    const by = (a, b) => {
-      const [x, y] = [a[column] ?? Infinity, b[column] ?? Infinity];
-      return x < y ? -1 : x > y ? 1 : 0;
-    };
-    const tie = (a, b) => a.flow.localeCompare(b.flow) || a.topic.localeCompare(b.topic) || a.partition - b.partition;
-    const rows = this.wanted().sort((a, b) => (down ? -by(a, b) : by(a, b)) || tie(a, b));
-    for (const cell of document.querySelectorAll("#partitions th")) {
-      mark(cell, "aria-sort", cell.dataset.column === column ? (down ? "descending" : "ascending") : null);
+    const way = down ? -1 : 1;
+    return rows.sort((a, b) => way * compare(a[column], b[column]) || compare(this.key(a), this.key(b)));
+  }
+
+  draw(still = false) {
+    let rows = this.sorted(this.wanted());
+    if (still) {
+      const places = new Map([...this.body.children].map((node, i) => [node.dataset.key, i]));
+      const place = (row) => places.get(this.key(row)) ?? Infinity;
+      rows = rows.map((row) => [place(row), row]).sort(([a], [b]) => compare(a, b)).map(([, row]) => row);
     }
-    say(byId("found"), `${exact(rows.length)} of ${exact(this.rows.length)} on this worker`);
-    byId("more").hidden = rows.length <= this.limit;
-    const body = document.querySelector("#partitions tbody");
-    keep(body, rows.slice(0, this.limit), (row) => `${row.flow} ${row.topic} ${row.partition}`, make, update);
+    for (const cell of document.querySelectorAll(`#${this.id} th`)) {
+      mark(cell, "aria-sort", cell.dataset.column === this.sort.column ? (this.sort.down ? "descending" : "ascending") : null);
+    }
+    say(byId(`${this.id}-found`), `${exact(rows.length)} of ${exact(this.rows.length)} ${this.scope}`);
+    byId(`${this.id}-more`).hidden = rows.length <= this.limit;
+    keep(this.body, rows.slice(0, this.limit), this.key, () => this.make(), (node, row) => this.update(node, row));
+  }
+
+  make() {
+    return el("tr", {}, ...this.columns.map(([column, , kind]) => el("td", { class: kind, "data-column": column })));
+  }
+
+  update(node, row) {
+    this.dress(node, row);
+    this.columns.forEach(([column, , kind, show = String], i) => {
+      const text = show(row[column]);
+      say(node.children[i], text);
+      if (kind == null) mark(node.children[i], "title", text);
+    });
   }
 }
 
-function make() {
-  return el("tr", {}, ...COLUMNS.map(([, , kind]) => el("td", { class: kind })));
-}
-
-function update(node, row) {
-  mark(node, "data-lag", row.lag > 0 ? "" : null);
-  mark(node, "data-held", row.held ? "" : null);
-  mark(node, "title", row.held);
-  COLUMNS.forEach(([column], i) => say(node.children[i], (SHOWN[column] ?? String)(row[column])));
+function compare(a, b) {
+  const [x, y] = [a ?? Infinity, b ?? Infinity];
+  return x < y ? -1 : x > y ? 1 : 0;
 }
