@@ -46,7 +46,7 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
             for alias, reachable in supervisor.reachable.items()
         },
         "targets": {
-            alias: {"leader": target.leader, "problem": target.problem()}
+            alias: {"leader": target.leader, "led_by": target.led_by, "problem": target.problem()}
             for alias, target in supervisor.targets.items()
         },
         "flows": {

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from dev.kafka import Broker, start_all
+
+# How long an example takes says more of what else the machine does than of the code.
+settings.register_profile("replicator", deadline=None)
+settings.load_profile("replicator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

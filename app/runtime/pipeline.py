@@ -58,7 +58,7 @@ class Pipeline:
         self.pace = pace or Pace(config.limits.bytes_per_second)
         self.partitions = Partitions(config, runtime, rules, ports, self.pace)
         self.share = self.partitions.share
-        self.roster = Roster(ports.target_admin, self.group)
+        self.roster = Roster(ports.target_admin, self.group, tasks_topic(config.name))
         self._ports = ports
         self._deliver = deliver
         self._naming = rules.naming

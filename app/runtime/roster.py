@@ -1,4 +1,4 @@
-"""Which worker runs which tasks of a flow, as the target's group coordinator says: every worker can tell of all."""
+"""Which worker has what, as a group's coordinator on the target says: so every worker can tell of all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERVAL = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
-    """A worker, by the name it gives itself and the address the broker sees, and its tasks."""
+    """A worker, by the name it gives itself and the address the broker sees, and its partitions of the shared topic."""
 
     worker: str
     address: str
@@ -24,12 +24,16 @@ class Crew:
 
 
 class Roster:
-    """Keeps the list; while the group is being settled or does not answer, the last one stands."""
+    """Keeps the list of who has what of `topic`.
 
-    def __init__(self, admin: Admin, group: str) -> None:
+    While the group is being settled or does not answer, the last list stands.
+    """
+
+    def __init__(self, admin: Admin, group: str, topic: str) -> None:
         self.workers: list[Crew] | None = None
         self._admin = admin
         self._group = group
+        self._topic = topic
 
     async def keep(self) -> None:
         """Look again and again until cancelled."""
@@ -44,9 +48,12 @@ class Roster:
         except ReplicatorError:
             return
         if members is not None:
-            self.workers = sorted(map(_crew, members), key=lambda crew: (crew.tasks, crew.worker))
+            self.workers = sorted(map(self._crew, members), key=lambda crew: (crew.tasks, crew.worker))
 
+    def owner(self, number: int) -> str | None:
+        """Return the worker that has a partition of the topic; None when nobody is known to."""
+        return next((crew.worker for crew in self.workers or () if number in crew.tasks), None)
 
-def _crew(member: Member) -> Crew:
-    tasks = sorted(tp.partition for tp in member.partitions)
-    return Crew(worker=member.client_id.removeprefix(WORKER_PREFIX), address=member.host, tasks=tuple(tasks))
+    def _crew(self, member: Member) -> Crew:
+        tasks = sorted(tp.partition for tp in member.partitions if tp.topic == self._topic)
+        return Crew(worker=member.client_id.removeprefix(WORKER_PREFIX), address=member.host, tasks=tuple(tasks))

@@ -14,8 +14,10 @@ from agents import checkpoints, heartbeats
 from agents import topics as topic_sync
 from app.config import ClusterConfig, RuntimeConfig, Settings
 from app.errors import ReplicatorError
-from app.kafka.clients import aiokafka_options
+from app.kafka.admin import Admin
+from app.kafka.clients import WORKER, WORKER_PREFIX, aiokafka_options
 from app.runtime import own_topics
+from app.runtime.roster import Roster
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +62,10 @@ class TargetService(Service):  # type: ignore[misc]
         self.heartbeats: heartbeats.Heartbeats | None = None
         self.checkpoints: dict[str, checkpoints.CheckpointFlow] = {}
         self.topics: dict[str, topic_sync.TopicSync] = {}
-        self._life: asyncio.Task[None] | None = None
+        self._admin = Admin(alias, settings.clusters[alias], settings.runtime)
+        self._app_id = f"krabka-replicator-{alias}"
+        self._roster = Roster(self._admin, self._app_id, f"{self._app_id}-__assignor-__leader")
+        self._jobs: list[asyncio.Task[None]] = []
 
     @property
     def label(self) -> str:
@@ -69,13 +74,16 @@ class TargetService(Service):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         """Begin; returns at once."""
-        self._life = asyncio.create_task(self._live(), name=self.label)
+        jobs = (self._live, self._roster.keep)
+        self._jobs = [asyncio.create_task(job(), name=f"{self.label} {job.__name__}") for job in jobs]
 
     async def on_stop(self) -> None:
         """Stop the app too: its consumer thread would keep the process alive."""
-        if self._life is not None:
-            self._life.cancel()
-            await asyncio.wait([self._life], timeout=5)
+        for job in self._jobs:
+            job.cancel()
+        if self._jobs:
+            await asyncio.wait(self._jobs, timeout=5)
+        self._admin.close()
 
     def problem(self) -> str | None:
         """Say what keeps leader work from running on this target; None when it runs."""
@@ -102,6 +110,11 @@ class TargetService(Service):  # type: ignore[misc]
         if self._app is None or self._unassigned_since is not None or self.error is not None:
             return False
         return bool(self._app.is_leader())
+
+    @property
+    def led_by(self) -> str | None:
+        """The worker that does the target's leader work, as the group of Faust's apps says."""
+        return WORKER if self.leader else self._roster.owner(0)
 
     def heartbeat_age(self, source: str) -> float | None:
         """Return the seconds since the target took the last heartbeat of a source; only its leader knows."""
@@ -153,7 +166,8 @@ class TargetService(Service):  # type: ignore[misc]
     def _new_app(self) -> faust.App:
         runtime = self.settings.runtime
         app = faust.App(
-            f"krabka-replicator-{self.alias}",
+            self._app_id,
+            broker_client_id=WORKER_PREFIX + WORKER,
             broker=broker_urls(self.settings.clusters[self.alias]),
             broker_credentials=broker_credentials(self.settings.clusters[self.alias], runtime),
             store="memory://",

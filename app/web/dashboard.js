@@ -38,7 +38,7 @@ function drawClusters({ clusters, targets }) {
     say(node.children[1], [cluster.region, ...cluster.zones].filter(Boolean).join(", "));
     say(node.children[2], cluster.cluster_id ? `id ${cluster.cluster_id}` : "");
     const target = targets[alias];
-    say(node.children[3], target?.problem ? "leader work has a problem, see Blocked" : target?.leader ? "led by this worker" : target ? "led by another worker" : "");
+    say(node.children[3], target?.problem ? "leader work has a problem, see Blocked" : target?.leader ? "led by this worker" : target ? `led by ${target.led_by ?? "another worker"}` : "");
   });
 }
 

@@ -1,6 +1,6 @@
 // A card for each flow: its state, its numbers, the last minutes, and who works on it.
 
-import { byId, el, keep, mark, say, seconds, short, size, spans } from "./parts.js";
+import { byId, count, el, keep, mark, say, seconds, short, size, spans } from "./parts.js";
 import { Plot } from "./plot.js";
 
 const SPAN = 600;
@@ -41,7 +41,7 @@ function ago(age) {
 
 function numbersOf(flow) {
   const { counts, groups, heartbeat } = flow;
-  const lost = Object.values(counts.losses).reduce((sum, count) => sum + count, 0);
+  const lost = Object.values(counts.losses).reduce((sum, times) => sum + times, 0);
   return {
     lag: short(flow.lag),
     seconds: seconds(flow.lag_seconds),
@@ -55,14 +55,14 @@ function numbersOf(flow) {
   };
 }
 
-function hintsOf(flow) {
-  const leader = `${flow.target} is led by another worker, whose page tells`;
+function hintsOf(flow, targets) {
+  const leader = `${flow.target} is led by ${targets[flow.target]?.led_by ?? "another worker"}, whose page tells`;
   return {
     tasks: `tasks ${spans(flow.tasks.owned)}`,
     heartbeat: flow.heartbeat.wanted && flow.heartbeat.age_seconds == null ? leader : `when ${flow.target} took the last one of ${flow.source}`,
     checkpoints: flow.groups ? "when the last complete round ended" : leader,
     groups: flow.groups ? `${flow.groups.partitions} partitions` : leader,
-    losses: Object.entries(flow.counts.losses).map(([kind, count]) => `${kind}: ${count}`).join(", ") || "no losses since this worker started",
+    losses: Object.entries(flow.counts.losses).map(([kind, times]) => `${kind}: ${times}`).join(", ") || "no losses since this worker started",
     letters: flow.dead_letters.topic ?? "on_rejected is hold: refused records hold their partition",
   };
 }
@@ -70,7 +70,7 @@ function hintsOf(flow) {
 function about(flow) {
   const { commits, rebalances, fenced, task_failures: failures } = flow.counts;
   const limit = flow.limits ? `, at most ${size(flow.limits.bytes_per_second)}/s${flow.limits.held_back ? " (held back)" : ""}` : "";
-  return `${flow.delivery}${limit}, ${short(commits)} commits, ${rebalances} rebalances, ${fenced} fenced, ${failures} task failures`;
+  return `${flow.delivery}${limit}, ${count(commits, "commit")}, ${count(rebalances, "rebalance")}, ${fenced} fenced, ${count(failures, "task failure")}`;
 }
 
 function drawWorkers(list, flow, here) {
@@ -84,7 +84,7 @@ function drawWorkers(list, flow, here) {
   });
 }
 
-export function drawFlows({ flows, worker }, order) {
+export function drawFlows({ flows, targets, worker }, order) {
   keep(byId("flows"), Object.entries(flows), ([name]) => name, (entry) => makeFlow(entry, order), (node, [, flow]) => {
     const [title, pill, text] = node.firstChild.children;
     say(title, `${flow.source} → ${flow.target}`);
@@ -94,7 +94,7 @@ export function drawFlows({ flows, worker }, order) {
     say(node.querySelector(".why"), flow.error ?? (flow.tasks.idle ? `This worker is idle: ${flow.tasks.idle}` : ""));
     const number = (key) => node.querySelector(`[data-number="${key}"]`);
     for (const [key, value] of Object.entries(numbersOf(flow))) say(number(key), value);
-    for (const [key, value] of Object.entries(hintsOf(flow))) mark(number(key), "title", value);
+    for (const [key, value] of Object.entries(hintsOf(flow, targets))) mark(number(key), "title", value);
     drawWorkers(node.querySelector(".workers"), flow, worker.name);
     for (const control of node.querySelectorAll("[data-action]")) {
       const action = control.dataset.action;

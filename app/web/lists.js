@@ -1,6 +1,6 @@
 // Lists of sentences: what is blocked, checkpoints, topics, dead letters, events.
 
-import { byId, clock, el, keep, mark, say, seconds } from "./parts.js";
+import { byId, clock, count, el, keep, mark, say, seconds } from "./parts.js";
 
 const SHOWN = 200;
 let lastEvents = [];
@@ -43,24 +43,24 @@ export function drawBlocked({ flows, clusters, targets }) {
   ], "Nothing is blocked.");
 }
 
-function elsewhere(flow) {
-  return `another worker leads ${flow.target}; its page tells`;
+function elsewhere(flow, targets) {
+  return `${flow.target} is led by ${targets[flow.target]?.led_by ?? "another worker"}, whose page tells`;
 }
 
-export function drawCheckpoints({ flows }) {
+export function drawCheckpoints({ flows, targets }) {
   drawLines(byId("checkpoints"), Object.entries(flows).flatMap(([who, flow]) => {
-    if (!flow.groups) return [{ who, text: elsewhere(flow) }];
+    if (!flow.groups) return [{ who, text: elsewhere(flow, targets) }];
     const { groups, partitions, first, checkpoint_age_seconds: age, problems } = flow.groups;
     const shown = first.length < partitions ? `, the first ${first.length} below` : "";
-    const text = `${groups} groups with ${partitions} partitions${shown}; last complete round ${age == null ? "to come" : `${seconds(Math.round(age))} ago`}`;
+    const text = `${count(groups, "group")} with ${count(partitions, "partition")}${shown}; last complete round ${age == null ? "to come" : `${seconds(Math.round(age))} ago`}`;
     return [{ who, text }, ...problems.map((problem) => ({ who, text: problem, level: "warning" }))];
   }), "There is no flow.");
 }
 
-export function drawTopics({ flows }) {
+export function drawTopics({ flows, targets }) {
   const all = Object.entries(flows);
   drawLines(byId("topics"), all.flatMap(([who, flow]) => {
-    if (!flow.topic_problems) return [{ who, text: elsewhere(flow) }];
+    if (!flow.topic_problems) return [{ who, text: elsewhere(flow, targets) }];
     return flow.topic_problems.map((text) => ({ who, text, level: "warning" }));
   }), "Settings, rights and the replicator's own topics are as they should be.");
   const left = all.flatMap(([name, flow]) => Object.entries(flow.not_selected).map(([topic, text]) => ({ who: `${name} ${topic}`, text })));

@@ -55,6 +55,10 @@ export function exact(number) {
   return number.toLocaleString("en").replaceAll(",", " ");
 }
 
+export function count(number, what) {
+  return `${short(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
 export function size(bytes) {
   return short(bytes).replace(/([kMGTP]?)$/, " $1B");
 }

@@ -46,6 +46,7 @@ export class Plot {
     let from = null;
     let last = null;
     const close = () => {
+      if (from && from === last) line += "h.1"; // a lonely value is a dot
       if (from) area += `L${last} ${HEIGHT}L${from} ${HEIGHT}Z`;
       from = last = null;
     };

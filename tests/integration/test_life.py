@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,17 @@ pytestmark = pytest.mark.integration
 def metrics(worker: Worker) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/metrics", timeout=5) as answer:
         return str(answer.read().decode())
+
+
+def gauges(worker: Worker, topic: str) -> set[int]:
+    """Return the partitions of a topic for which a worker exports a lag; none while it does not answer."""
+    try:
+        text = metrics(worker)
+    except OSError:
+        return set()
+    found = re.findall(r"^krabka_replicator_lag_records\{(.*)\}", text, re.MULTILINE)
+    labels = [dict(re.findall(r'(\w+)="([^"]*)"', one)) for one in found]
+    return {int(one["partition"]) for one in labels if one["topic"] == topic}
 
 
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
@@ -125,8 +137,12 @@ def test_heartbeats_are_mm2s_and_one_worker_writes_them(scene, unique):
 
 
 def test_each_worker_tells_who_runs_what_and_the_leader_what_only_it_knows(scene, unique):
-    flow = scene([f"none-{unique}"], tasks=4)
-    workers = [flow.start("one"), flow.start("two")]
+    topic = f"moved-{unique}"
+    flow = scene([topic], tasks=4)
+    create_topic(flow.source, topic, 8)
+    workers = [flow.start("one")]
+    workers[0].wait(lambda: gauges(workers[0], topic) == set(range(8)), what="all partitions at the first worker")
+    workers.append(flow.start("two"))
 
     def crews(worker: Worker) -> dict[str, list[int]]:
         return {crew["worker"]: crew["tasks"] for crew in worker.flow(flow.flow).get("workers") or ()}
@@ -141,8 +157,14 @@ def test_each_worker_tells_who_runs_what_and_the_leader_what_only_it_knows(scene
     assert [set(crews(worker)) for worker in workers] == [set(names)] * 2
     assert sorted(task for tasks in crews(workers[0]).values() for task in tasks) == [0, 1, 2, 3]
 
+    shares = lambda: [gauges(worker, topic) for worker in workers]  # noqa: E731
+    workers[0].wait(lambda: sum(map(len, shares())) == 8, what="the gauges of what moved away to be gone")
+    assert set.union(*shares()) == set(range(8))
+    assert all(shares())
+
     workers[0].wait(lambda: sum(map(leads, workers)) == 1, what="one that writes heartbeats")
     leader, other = sorted(workers, key=leads, reverse=True)
+    other_name = other.get("/status")[1]["worker"]["name"]
     leader.wait(lambda: leader.flow(flow.flow)["heartbeat"]["age_seconds"] < 3, what="a heartbeat")
     complete = lambda groups: (groups["checkpoint_age_seconds"] or 99) < 8 and not groups["problems"]  # noqa: E731
     leader.wait(lambda: complete(leader.flow(flow.flow)["groups"]), what="a complete round")
@@ -150,10 +172,12 @@ def test_each_worker_tells_who_runs_what_and_the_leader_what_only_it_knows(scene
     assert [f"krabka_replicator_{name}{{" in metrics(leader) for name in told] == [True] * 4
     assert [f"krabka_replicator_{name}{{" in metrics(other) for name in told] == [False] * 4
     assert other.flow(flow.flow)["groups"] is None
+    led_by = lambda worker: worker.get("/status")[1]["targets"][flow.target_alias]["led_by"]  # noqa: E731
+    other.wait(lambda: led_by(other) == led_by(leader) != other_name, what="the leader's name at the other")
 
     assert leader.stop() == 0
-    name = other.get("/status")[1]["worker"]["name"]
-    other.wait(lambda: crews(other) == {name: [0, 1, 2, 3]}, what="all tasks at the one that is left")
+    other.wait(lambda: crews(other) == {other_name: [0, 1, 2, 3]}, what="all tasks at the one that is left")
+    other.wait(lambda: gauges(other, topic) == set(range(8)), what="the gauges of what came back")
     other.wait(lambda: leads(other), what="the next leader")
     events = other.get("/status")[1]["events"]
     assert any(event["kind"] == "rebalance" and "tasks of this worker: 0-3" in event["text"] for event in events)

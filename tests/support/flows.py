@@ -62,6 +62,7 @@ def a_target(*, leader: bool = True) -> Any:
     topics = SimpleNamespace(problems=frozenset({"heartbeats has 8 partitions"}))
     return SimpleNamespace(
         leader=leader,
+        led_by="one-7",
         problem=lambda: None,
         heartbeat_age=lambda _: 1.5 if leader else None,
         checkpoints_of=lambda _: checkpoints if leader else None,

@@ -40,6 +40,7 @@ def test_the_leader_tells_how_old_heartbeats_and_checkpoints_are_and_what_topics
         "first": [],
     }
     assert found["topic_problems"] == ["heartbeats has 8 partitions"]
+    assert status(a_supervisor(a_flow(TP)))["targets"]["b"]["led_by"] == "one-7"
 
 
 def test_another_worker_says_that_it_does_not_know() -> None:
@@ -83,7 +84,8 @@ def member(worker: str, *tasks: int) -> Member:
 
 async def test_workers_are_told_with_their_tasks_and_the_last_answer_stands() -> None:
     groups: Any = Groups()
-    roster, flow = Roster(groups, "krabka-replicator-a__b"), a_flow(TP)
+    group = "krabka-replicator-a__b"
+    roster, flow = Roster(groups, group, f"{group}-tasks"), a_flow(TP)
     flow.pipeline.roster = roster
     await roster.look()
     assert said(flow)["workers"] is None
@@ -94,6 +96,7 @@ async def test_workers_are_told_with_their_tasks_and_the_last_answer_stands() ->
         {"worker": "one-7", "address": "10.0.0.7", "tasks": [2, 10]},
     ]
     assert said(flow)["workers"] == expected
+    assert (roster.owner(10), roster.owner(3)) == ("one-7", None)
     for answer in (None, ClusterUnavailable(alias="b", detail="no answer")):
         groups.answer = answer
         await roster.look()
