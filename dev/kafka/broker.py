@@ -41,6 +41,8 @@ PROPERTIES = {
     # After a kill the controller refuses the new start until the old one's session is over: 13 s with the default 9 s.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
+    # Tests write records of 1970, which a clean-up (30 s after the start, then every 5 minutes) would delete.
+    "log.retention.ms": "-1",
     "log.cleaner.dedupe.buffer.size": str(4 << 20),
     "num.network.threads": "2",
     "num.io.threads": "4",
