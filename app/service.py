@@ -21,8 +21,9 @@ from mode.types import ServiceT
 
 from agents.replicate import replicator
 from app import commands, explain_command, failover_commands, json_log, pages, plan_command, verify_command
-from app.config import Settings, load_settings
+from app.config import Settings, load_settings, settings_path
 from app.errors import ConfigurationError
+from app.kafka.clients import certificate_problems
 from app.observer import Observer
 from app.runtime.channel import BatchChannel
 from app.runtime.flow import FlowService
@@ -82,7 +83,7 @@ def create_app() -> Replicator:
     refusal: ConfigurationError | None = None
     settings: Settings | None = None
     try:
-        settings = load_settings()
+        settings = _with_certificates(load_settings())
     except ConfigurationError as error:
         refusal = error
     app = Replicator(
@@ -108,6 +109,12 @@ def create_app() -> Replicator:
     if settings is not None:
         _wire(app, settings)
     return app
+
+
+def _with_certificates(settings: Settings) -> Settings:
+    if problems := certificate_problems(settings.clusters):
+        raise ConfigurationError(str(settings_path()), problems)
+    return settings
 
 
 def _wire(app: Replicator, settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """The configuration: what an operator may say, checked before anything runs."""
 
-from app.config.load import load_settings
+from app.config.load import load_settings, settings_path
 from app.config.models import ClusterConfig, FlowConfig, PolicyConfig, SecurityConfig, Settings
 from app.config.runtime import RuntimeConfig
 
@@ -12,4 +12,5 @@ __all__ = [
     "SecurityConfig",
     "Settings",
     "load_settings",
+    "settings_path",
 ]

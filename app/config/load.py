@@ -33,7 +33,7 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] | None = 
         ConfigurationError: with every problem found. No value that may be secret is part of it.
     """
     environ = os.environ if environ is None else environ
-    path = path or Path(environ.get(f"{PREFIX}CONFIG") or DEFAULT_FILE)
+    path = path or settings_path(environ)
     document = read_document(path, f"write one, or name another by {PREFIX}CONFIG")
     references = References(environ)
     try:
@@ -43,6 +43,11 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] | None = 
     if settings is None or problems:
         raise ConfigurationError(str(path), tuple(map(references.hide, problems)))
     return settings
+
+
+def settings_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where the configuration is."""
+    return Path((os.environ if environ is None else environ).get(f"{PREFIX}CONFIG") or DEFAULT_FILE)
 
 
 def _checked(

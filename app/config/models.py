@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -19,6 +20,8 @@ from app.core.selection import Selector, never_a_topic, never_selected
 
 _NAMINGS = "naming is default, identity, {map: {topic: name}} or {template: text with {topic}}"
 _ALIAS = re.compile(r"[A-Za-z0-9._-]+")
+_PASSWORD_LOGIN = ("username", "password")
+_TOKEN_LOGIN = ("token_url", "client_id", "client_secret")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
@@ -26,9 +29,18 @@ class SecurityConfig(Model):
     """How clients connect to a cluster."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field("PLAINTEXT", description="Kafka's name")
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="SASL mechanism")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        "PLAIN", description="SASL mechanism"
+    )
     username: str | None = Field(None, description="SASL user")
     password: SecretStr | None = Field(None, description="SASL password; `${NAME}` and `${file:/path}` are resolved")
+    token_url: str | None = Field(
+        None,
+        description="OAUTHBEARER: where tokens are fetched (client credentials grant); https, or http to 127.0.0.1",
+    )
+    client_id: str | None = Field(None, description="OAUTHBEARER: who asks for tokens")
+    client_secret: SecretStr | None = Field(None, description="OAUTHBEARER: the secret of client_id")
+    scope: str | None = Field(None, description="OAUTHBEARER: what the token is to be good for")
     ca_location: str | None = Field(None, description="file with the certificate authorities, PEM")
     certificate_location: str | None = Field(None, description="file with the client's certificate, PEM")
     key_location: str | None = Field(None, description="file with the client's key, PEM")
@@ -36,25 +48,53 @@ class SecurityConfig(Model):
 
     @model_validator(mode="after")
     def _complete(self) -> SecurityConfig:
-        # Brokers refuse an empty password, so one is a reference that led to nothing.
-        password = self.password.get_secret_value() if self.password else ""
-        if "SASL" in self.protocol and not (self.username and password):
-            raise ValueError(f"protocol {self.protocol} needs username and password")
+        if "SASL" in self.protocol and not all(map(self._has, self._login)):
+            how = " with mechanism OAUTHBEARER" if self.mechanism == "OAUTHBEARER" else ""
+            *most, last = self._login
+            raise ValueError(f"protocol {self.protocol}{how} needs {', '.join(most)} and {last}")
         self._refuse_unused()
         if self.key_location is not None and self.certificate_location is None:
             raise ValueError("key_location needs certificate_location")
         return self
 
+    @field_validator("token_url")
+    @classmethod
+    def _protected(cls, value: str | None) -> str | None:
+        """The secret goes to this address."""
+        parts = urlsplit(value or "https://none")
+        local = parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if not parts.hostname or (parts.scheme != "https" and not (parts.scheme == "http" and local)):
+            raise ValueError("an https address is needed (http only to this machine), since the secret is sent to it")
+        if parts.username or parts.password:
+            raise ValueError("who asks is named by client_id and client_secret, not within the address")
+        return value
+
+    @property
+    def _login(self) -> tuple[str, ...]:
+        """The settings that the mechanism needs."""
+        return _TOKEN_LOGIN if self.mechanism == "OAUTHBEARER" else _PASSWORD_LOGIN
+
+    def _has(self, name: str) -> bool:
+        """Brokers refuse an empty password, so one is a reference that led to nothing."""
+        value = getattr(self, name)
+        return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
+
     def _refuse_unused(self) -> None:
         """Who gives a password or a certificate means to be authenticated; the protocol alone decides whether."""
-        unused = [] if "SASL" in self.protocol else ["mechanism", "username", "password"]
-        unused += (
-            []
-            if self.protocol.endswith("SSL")
-            else ["ca_location", "certificate_location", "key_location", "key_password"]
-        )
+        tokens = (*_TOKEN_LOGIN, "scope")
+        if "SASL" not in self.protocol:
+            self._refuse(f"protocol {self.protocol}", "mechanism", *_PASSWORD_LOGIN, *tokens)
+        else:
+            unused = _PASSWORD_LOGIN if self.mechanism == "OAUTHBEARER" else tokens
+            self._refuse(f"mechanism {self.mechanism}", *unused)
+        if not self.protocol.endswith("SSL"):
+            # The server of tokens may have a certificate of the same authority.
+            ca = () if self.mechanism == "OAUTHBEARER" else ("ca_location",)
+            self._refuse(f"protocol {self.protocol}", *ca, "certificate_location", "key_location", "key_password")
+
+    def _refuse(self, what: str, *unused: str) -> None:
         if given := [name for name in unused if name in self.model_fields_set and getattr(self, name) is not None]:
-            raise ValueError(f"protocol {self.protocol} makes no use of {', '.join(given)}")
+            raise ValueError(f"{what} makes no use of {', '.join(given)}")
 
 
 class ClusterConfig(Model):

@@ -26,6 +26,7 @@ from app.kafka.epoch_protocol import OffsetForLeaderEpoch
 from app.kafka.group_api import GroupApi
 from app.kafka.log_offsets import EARLIEST, LATEST, ask_leaders, log_offsets
 from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
+from app.kafka.reasons import told
 from app.kafka.settings import edits, setting
 
 #: Names in one request: a describe of thousands of topics in one go outgrows brokers' limits and our time-outs.
@@ -103,7 +104,7 @@ class Admin:
         except asyncio.TimeoutError as error:
             raise ClusterUnavailable(alias=self.alias, detail="it does not answer") from error
         except (AiokafkaError, OSError) as error:
-            raise ClusterUnavailable(alias=self.alias, detail=str(error) or type(error).__name__) from error
+            raise ClusterUnavailable(alias=self.alias, detail=told(error)) from error
 
     async def create_topics(self, wishes: Iterable[TopicWish], *, validate_only: bool = False) -> dict[str, str]:
         """Create topics, many in a request, and wait until the controller has them.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Any
 
-from app.config import ClusterConfig, RuntimeConfig
+from app.config import ClusterConfig, RuntimeConfig, SecurityConfig
+from app.errors import Problem
+from app.kafka.oauth import Grant, tokens
 
 CLIENT_ID = "krabka-replicator"
 
@@ -30,10 +33,28 @@ def aiokafka_options(cluster: ClusterConfig, runtime: RuntimeConfig) -> dict[str
     if "SSL" in security.protocol:
         options["ssl_context"] = _ssl_context(cluster)
     if "SASL" in security.protocol:
-        options["sasl_mechanism"] = security.mechanism
-        options["sasl_plain_username"] = security.username
-        options["sasl_plain_password"] = _secret(security.password)
+        options |= _aiokafka_login(security)
     return options
+
+
+def _aiokafka_login(security: SecurityConfig) -> dict[str, Any]:
+    if security.mechanism == "OAUTHBEARER":
+        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": tokens(_grant(security))}
+    return {
+        "sasl_mechanism": security.mechanism,
+        "sasl_plain_username": security.username,
+        "sasl_plain_password": _secret(security.password),
+    }
+
+
+def _grant(security: SecurityConfig) -> Grant:
+    return Grant(
+        url=str(security.token_url),
+        client_id=str(security.client_id),
+        client_secret=str(_secret(security.client_secret)),
+        scope=security.scope,
+        ca_location=security.ca_location,
+    )
 
 
 def confluent_options(cluster: ClusterConfig, runtime: RuntimeConfig) -> dict[str, Any]:
@@ -60,12 +81,47 @@ def confluent_options(cluster: ClusterConfig, runtime: RuntimeConfig) -> dict[st
             }
         )
     if "SASL" in security.protocol:
-        options |= {
+        options |= _confluent_login(security)
+    return options
+
+
+def _confluent_login(security: SecurityConfig) -> dict[str, Any]:
+    if security.mechanism != "OAUTHBEARER":
+        return {
             "sasl.mechanism": security.mechanism,
             "sasl.username": security.username,
             "sasl.password": _secret(security.password),
         }
-    return options
+    return _given(
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": security.token_url,
+            "sasl.oauthbearer.client.id": security.client_id,
+            "sasl.oauthbearer.client.secret": _secret(security.client_secret),
+            "sasl.oauthbearer.scope": security.scope,
+            "https.ca.location": security.ca_location,
+        }
+    )
+
+
+def certificate_problems(clusters: Mapping[str, ClusterConfig]) -> tuple[Problem, ...]:
+    """Return what is wrong with the files of certificates and keys that the clusters name."""
+    problems = []
+    for alias, cluster in clusters.items():
+        if "SSL" not in cluster.security.protocol:
+            continue
+        try:
+            _ssl_context(cluster)
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
+            what = f"certificates cannot be loaded: {error.strerror or error if isinstance(error, OSError) else error}"
+            named = [
+                f"{name} {path}"
+                for name in ("ca_location", "certificate_location", "key_location")
+                if (path := getattr(cluster.security, name)) is not None
+            ]
+            problems.append(Problem(f"clusters.{alias}.security", f"{what} ({', '.join(named)})"))
+    return tuple(problems)
 
 
 def _ssl_context(cluster: ClusterConfig) -> ssl.SSLContext:

@@ -14,8 +14,10 @@ from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
-from app.kafka.batches import BATCH_OVERHEAD, SafeConsumer, SafeProducer, TargetBatch
+from app.kafka.batches import BATCH_OVERHEAD, TargetBatch
 from app.kafka.clients import aiokafka_options
+from app.kafka.reasons import told
+from app.kafka.safe_clients import SafeConsumer, SafeProducer
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +60,13 @@ class Follower:
                 await self._follow()
             except (KafkaError, OSError, ReplicatorError) as error:
                 self.loaded = False
-                reason = f"{self.topic} on {self._admin.alias} is not read: {error}"
+                reason = f"{self.place} is not read: {told(error)}"
                 if reason != self._said:
                     log.warning("%s", reason)
                 self._said = reason
+            except Exception:  # a defect of ours or of a client: what follows the topic must not end unnoticed
+                self.loaded = False
+                log.exception("%s: unexpected failure, read again", self.place)
             await asyncio.sleep(PAUSE)
 
     async def _follow(self) -> None:

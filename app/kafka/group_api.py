@@ -15,7 +15,7 @@ from typing import Any
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest
 
@@ -23,6 +23,7 @@ from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
 from app.kafka.group_protocol import FetchOffsets, FindCoordinators, ListGroups
 from app.kafka.metadata import connected
+from app.kafka.reasons import told, told_code
 
 #: Coordinators that are being elected or loaded are asked for again after this many seconds.
 PAUSE = 0.2
@@ -116,7 +117,7 @@ class GroupApi:
                 refused = [(topic, p, code) for topic, rows in answer.topics for p, code in rows if code]
                 passing = any(code in _COORDINATOR_TO_COME for _, _, code in refused)
                 if not passing or asyncio.get_running_loop().time() > deadline:
-                    return "; ".join(f"{topic}-{p}: {for_code(code).__name__}" for topic, p, code in refused) or None
+                    return "; ".join(f"{topic}-{p}: {told_code(code)}" for topic, p, code in refused) or None
                 await asyncio.sleep(PAUSE)
 
     async def members(self, group: str) -> int:
@@ -169,14 +170,14 @@ class GroupApi:
         except asyncio.TimeoutError as error:
             raise ClusterUnavailable(alias=self._alias, detail="it does not answer about groups") from error
         except (KafkaError, OSError) as error:
-            raise ClusterUnavailable(alias=self._alias, detail=str(error) or type(error).__name__) from error
+            raise ClusterUnavailable(alias=self._alias, detail=told(error)) from error
 
     async def _send(self, client: AIOKafkaClient, node: int, request: Any) -> Any:
         return await asyncio.wait_for(client.send(node, request), self._timeout)
 
     def _raise_for(self, code: int, what: str) -> None:
         if code:
-            raise ClusterUnavailable(alias=self._alias, detail=f"{what}: {for_code(code).__name__}")
+            raise ClusterUnavailable(alias=self._alias, detail=f"{what}: {told_code(code)}")
 
 
 def _offsets(topics: Sequence[Any]) -> dict[TopicPartition, Committed]:

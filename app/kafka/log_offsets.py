@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.offset import OffsetRequest
 
 from app.core.records import TopicPartition
 from app.kafka.metadata import connected, describe
+from app.kafka.reasons import told_code
 
 #: Kafka's special timestamps.
 LATEST, EARLIEST = -1, -2
@@ -87,9 +88,9 @@ async def ask_leaders(
                     if code == 0:
                         found[tp] = offset
                     elif code not in _PASSING:
-                        raise OffsetsUnknown(f"{tp.topic}-{tp.partition}: {for_code(code).__name__}")
+                        raise OffsetsUnknown(f"{tp.topic}-{tp.partition}: {told_code(code)}")
                     else:
-                        why = for_code(code).__name__
+                        why = told_code(code)
             left -= found.keys()
             if partial:
                 break

@@ -14,8 +14,9 @@ from aiokafka.errors import InconsistentGroupProtocolError, KafkaError
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.tasks import tasks_topic, workers_group
 from app.errors import ClusterUnavailable, WorkersDisagree
-from app.kafka.batches import SafeConsumer
 from app.kafka.clients import WORKER, WORKER_PREFIX, aiokafka_options
+from app.kafka.reasons import told
+from app.kafka.safe_clients import SafeConsumer
 
 OnRevoked = Callable[[], Awaitable[None]]
 OnAssigned = Callable[[frozenset[int]], Awaitable[None]]
@@ -77,7 +78,7 @@ class TaskMembership:
         except InconsistentGroupProtocolError as error:
             raise WorkersDisagree(flow=self._flow, tasks=self._tasks) from error
         except (KafkaError, OSError) as error:
-            raise ClusterUnavailable(alias=self._alias, detail=f"group membership: {error!r}") from error
+            raise ClusterUnavailable(alias=self._alias, detail=f"group membership: {told(error)}") from error
 
     async def stop(self) -> None:
         """Leave the group, so that the others take over at once."""

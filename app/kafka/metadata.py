@@ -30,6 +30,8 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from app.kafka.safe_clients import SafeClient
+
 UNKNOWN_TOPIC = 3
 NO_LEADER = 5
 
@@ -161,7 +163,7 @@ async def ask(options: dict[str, Any], topics: Iterable[str] | None, timeout: fl
 @contextlib.asynccontextmanager
 async def connected(options: dict[str, Any], timeout: float) -> AsyncIterator[AIOKafkaClient]:
     """A client that knows the cluster's brokers, for some requests. Raises as `ask`."""
-    client = AIOKafkaClient(**options)
+    client = SafeClient(**options)
     try:
         await asyncio.wait_for(client.bootstrap(), timeout)
         if client.get_random_node() is None:

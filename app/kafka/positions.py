@@ -12,8 +12,9 @@ from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
 from app.kafka.admin import Admin
-from app.kafka.batches import SafeConsumer
 from app.kafka.clients import aiokafka_options
+from app.kafka.reasons import told
+from app.kafka.safe_clients import SafeConsumer
 
 
 async def read_to_end(
@@ -47,8 +48,7 @@ async def read_to_end(
     try:
         return await asyncio.wait_for(_read(consumer, ends), runtime.transaction_timeout + 10)
     except (KafkaError, OSError, asyncio.TimeoutError) as error:
-        detail = str(error) or f"{topic} could not be read to its end ({type(error).__name__})"
-        raise ClusterUnavailable(alias=admin.alias, detail=detail) from error
+        raise ClusterUnavailable(alias=admin.alias, detail=f"{topic} is not read to its end: {told(error)}") from error
     finally:
         await consumer.stop()
 

@@ -17,6 +17,7 @@ from app.errors import ClusterUnavailable
 from app.kafka.batches import BatchConsumer, SourceBatch
 from app.kafka.clients import aiokafka_options
 from app.kafka.formats import NO_EPOCH
+from app.kafka.reasons import told
 
 #: Numbers of seeks, over all readers of the process: a batch of a reader that was closed is never taken for current.
 _EPOCHS = itertools.count(1)
@@ -71,7 +72,7 @@ class SourceReader:
             await self._consumer.start()
         except (KafkaError, OSError) as error:
             await self._consumer.stop()
-            raise ClusterUnavailable(alias=self.alias, detail=str(error)) from error
+            raise ClusterUnavailable(alias=self.alias, detail=told(error)) from error
 
     async def stop(self) -> None:
         """Disconnect."""
@@ -132,7 +133,7 @@ class SourceReader:
             positions = {TopicPartition(*tp): offset for tp, offset in error.args[0].items()}
             raise PositionsOutOfRange(positions) from error
         except KafkaError as error:
-            raise ClusterUnavailable(alias=self.alias, detail=str(error) or type(error).__name__) from error
+            raise ClusterUnavailable(alias=self.alias, detail=told(error)) from error
         batches = []
         for client_tp, found in polled.items():
             tp = TopicPartition(*client_tp)

@@ -13,8 +13,8 @@ from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.core.verify_records import Record
 from app.errors import ClusterUnavailable
-from app.kafka.batches import SafeConsumer
 from app.kafka.clients import aiokafka_options
+from app.kafka.safe_clients import SafeConsumer
 
 #: Records taken at once.
 CHUNK = 5000

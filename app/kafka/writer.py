@@ -22,9 +22,11 @@ from aiokafka.structs import TopicPartition as ClientPartition
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import RecordsRefused, TaskFailed, TaskFenced
-from app.kafka.batches import BATCH_OVERHEAD, SafeProducer, TargetBatch
+from app.kafka.batches import BATCH_OVERHEAD, TargetBatch
 from app.kafka.clients import aiokafka_options
+from app.kafka.reasons import told
 from app.kafka.refusals import refusal
+from app.kafka.safe_clients import SafeProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +230,7 @@ class TargetWriter:
                 remedy=why.remedy,
                 kind=why.kind,
             )
-        reason = str(error) or type(error).__name__
-        return TaskFailed(flow=self.flow, task=self.task, reason=reason)
+        return TaskFailed(flow=self.flow, task=self.task, reason=told(error))
 
     async def close(self) -> None:
         """Let go of the producer without waiting for what is in flight: it was committed or will be read again."""

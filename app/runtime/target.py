@@ -29,6 +29,8 @@ def broker_credentials(cluster: ClusterConfig, runtime: RuntimeConfig) -> Any:
     """Return what a Faust app of this cluster authenticates with, None for plain connections."""
     options = aiokafka_options(cluster, runtime)
     context = options.get("ssl_context")
+    if "sasl_oauth_token_provider" in options:
+        return faust.OAuthCredentials(oauth_cb=options["sasl_oauth_token_provider"], ssl_context=context)
     if "sasl_mechanism" in options:
         return faust.SASLCredentials(
             username=options["sasl_plain_username"],

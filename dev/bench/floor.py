@@ -15,7 +15,8 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.memory_records import _MemoryRecordsPy
 
-from app.kafka.batches import BatchConsumer, BatchRecords, SafeProducer, SourceBatch, rebind
+from app.kafka.batches import BatchConsumer, BatchRecords, SourceBatch
+from app.kafka.safe_clients import SafeProducer, rebind
 
 
 class RawBatch:

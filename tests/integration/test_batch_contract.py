@@ -8,7 +8,8 @@ import pytest
 from aiokafka.structs import TopicPartition as ClientPartition
 from confluent_kafka import Producer
 
-from app.kafka.batches import BatchConsumer, SafeConsumer, SafeProducer, SourceBatch, TargetBatch
+from app.kafka.batches import BatchConsumer, SourceBatch, TargetBatch
+from app.kafka.safe_clients import SafeConsumer, SafeProducer
 from tests.support.records import create_topic, end_offsets, produce, read_all, topics
 
 pytestmark = pytest.mark.integration

@@ -13,6 +13,8 @@ from .conftest import Load, Refused
 
 SECRET = 'S3cr=t;"q\\x hunter22'  # noqa: S105 - it is what must not be found
 PARTS = [SECRET[start : start + 6] for start in range(len(SECRET) - 5)]
+#: A login with tokens.
+TOKENS = "mechanism: OAUTHBEARER, token_url: 'https://login.example/token', client_id: c, client_secret: hunter22"
 
 
 @pytest.fixture
@@ -143,10 +145,35 @@ def test_a_login_is_complete(refused: Refused, secured: str, given: str) -> None
         ("{protocol: SASL_PLAINTEXT, username: u, password: x, ca_location: c}",
          "protocol SASL_PLAINTEXT makes no use of ca_location"),
         ("{protocol: SSL, key_location: k}", "key_location needs certificate_location"),
+        ("{protocol: SASL_SSL, username: u, password: x, scope: s}", "mechanism PLAIN makes no use of scope"),
+        ("{protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u}",
+         "protocol SASL_SSL with mechanism OAUTHBEARER needs token_url, client_id and client_secret"),
+        (f"{{protocol: SASL_SSL, {TOKENS}, username: u}}", "mechanism OAUTHBEARER makes no use of username"),
+        (f"{{protocol: SSL, {TOKENS}}}",
+         "protocol SSL makes no use of mechanism, token_url, client_id, client_secret"),
+        (f"{{protocol: SASL_PLAINTEXT, {TOKENS}, ca_location: c, key_location: k}}",
+         "protocol SASL_PLAINTEXT makes no use of key_location"),
     ],
 )  # fmt: skip
 def test_security_that_secures_nothing(refused: Refused, secured: str, security: str, problem: str) -> None:
     assert refused(secured.replace("SECURITY", security)) == [f"clusters.eu-west.security: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("http://login.example/token", "an https address is needed"),
+        ("ftp://127.0.0.1/token", "an https address is needed"),
+        ("login.example/token", "an https address is needed"),
+        ("https://me:hunter22@login.example/token", "not within the address"),
+    ],
+)
+def test_a_secret_is_sent_to_no_open_address(refused: Refused, secured: str, url: str, what: str) -> None:
+    security = f"{{protocol: SASL_SSL, {TOKENS}}}".replace("https://login.example/token", url)
+    (problem,) = refused(secured.replace("SECURITY", security))
+    assert problem.startswith("clusters.eu-west.security.token_url: ")
+    assert what in problem
+    assert not shows(problem)
 
 
 def test_a_model_made_by_code_hides_its_input_too() -> None:
