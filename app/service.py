@@ -20,7 +20,16 @@ from faust.app.base import BootStrategy
 from mode.types import ServiceT
 
 from agents.replicate import replicator
-from app import commands, explain_command, failover_commands, json_log, pages, plan_command, verify_command
+from app import (
+    commands,
+    explain_command,
+    failover_commands,
+    json_log,
+    pages,
+    plan_command,
+    rights_command,
+    verify_command,
+)
 from app.config import Settings, load_settings, settings_path
 from app.errors import ConfigurationError
 from app.kafka.clients import certificate_problems
@@ -106,6 +115,7 @@ def create_app() -> Replicator:
     failover_commands.register(app, settings)
     explain_command.register(app, settings)
     verify_command.register(app, settings)
+    rights_command.register(app, settings)
     if settings is not None:
         _wire(app, settings)
     return app

@@ -70,6 +70,8 @@ def problems(supervisor: Supervisor) -> list[str]:
             found.append(f"{name}: {flow.flow_state}" + (f": {flow.error}" if flow.error else ""))
         elif flow.pipeline is not None and not flow.pipeline.share.joined:
             found.append(f"{name}: waits for its share of the tasks")
+        elif flow.pipeline is not None and flow.pipeline.share.problem:
+            found.append(f"{name}: {flow.pipeline.share.problem}")
     return found + [problem for target in supervisor.targets.values() if (problem := target.problem())]
 
 
@@ -83,7 +85,7 @@ def _flow(flow: FlowService) -> dict[str, Any]:
         "target": flow.config.target,
         "state": flow.flow_state,
         "delivery": flow.config.delivery,
-        "error": flow.error,
+        "error": flow.error or (pipeline.share.problem if pipeline else None),
         "tasks": _tasks(flow),
         "limits": flow.pace.document(),
         "workers": _workers(pipeline),
@@ -163,14 +165,7 @@ def _tasks(flow: FlowService) -> dict[str, Any]:
 
 def held(pipeline: Pipeline | None) -> dict[str, str]:
     """Topics and partitions that the flow would carry but cannot, with the reason."""
-    if pipeline is None:
-        return {}
-    partitions = {
-        **{tp: loss.reason for tp, loss in pipeline.partitions.beginnings.held.items()},
-        **pipeline.share.refusals.reasons,
-    }
-    lost = {f"{tp.topic}-{tp.partition}": reason for tp, reason in partitions.items()}
-    return {**pipeline.partitions.catalog.refused, **pipeline.partitions.refused, **lost}
+    return {} if pipeline is None else pipeline.partitions.held
 
 
 def _partition(flow: FlowService, progress: Progress, now: float) -> dict[str, Any]:

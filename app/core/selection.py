@@ -55,6 +55,11 @@ def _compile(entry: str) -> re.Pattern[str]:
         raise ValueError(f"entry {entry!r} is not a regular expression: {exc}") from exc
 
 
+def is_name(entry: str) -> bool:
+    """Tell whether an entry stands for one name only."""
+    return "*" not in entry and not entry.startswith(_REGEX)
+
+
 def never_a_topic(entry: str) -> str | None:
     """Say why an entry without `re:` cannot match any topic: it holds characters that no topic name has.
 

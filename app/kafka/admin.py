@@ -25,7 +25,7 @@ from app.kafka.clients import aiokafka_options, confluent_options
 from app.kafka.epoch_protocol import OffsetForLeaderEpoch
 from app.kafka.group_api import GroupApi
 from app.kafka.log_offsets import EARLIEST, LATEST, ask_leaders, log_offsets
-from app.kafka.metadata import NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
+from app.kafka.metadata import DENIED, NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
 from app.kafka.reasons import told
 from app.kafka.settings import edits, setting
 
@@ -92,6 +92,13 @@ class Admin:
         if not wanted:
             return frozenset()
         return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == UNKNOWN_TOPIC)
+
+    async def denied(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of `names` of which the cluster does not even say whether they exist."""
+        wanted = list(names)
+        if not wanted:
+            return frozenset()
+        return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == DENIED)
 
     async def _ask(self, topics: Iterable[str] | None, timeout: float | None = None) -> Metadata:
         with self._named():

@@ -34,6 +34,7 @@ from app.kafka.safe_clients import SafeClient
 
 UNKNOWN_TOPIC = 3
 NO_LEADER = 5
+DENIED = 29
 
 
 class _Uuid(AbstractType):  # type: ignore[misc]

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizationFailedError
 from aiokafka.structs import TopicPartition as ClientPartition
 
 from app.config import ClusterConfig, RuntimeConfig
@@ -37,6 +37,14 @@ class PositionsOutOfRange(Exception):
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         super().__init__(positions)
         self.positions = positions
+
+
+class TopicDenied(Exception):
+    """The source does not let us read `topic`."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
 
 
 class SourceReader:
@@ -125,6 +133,7 @@ class SourceReader:
 
         Raises:
             PositionsOutOfRange: what was read before is complete; these partitions wait for a `seek`.
+            TopicDenied: what was read before is complete; the topic's partitions are to be dropped.
             ClusterUnavailable: reading is refused or failed for good.
         """
         try:
@@ -132,6 +141,8 @@ class SourceReader:
         except OffsetOutOfRangeError as error:
             positions = {TopicPartition(*tp): offset for tp, offset in error.args[0].items()}
             raise PositionsOutOfRange(positions) from error
+        except TopicAuthorizationFailedError as error:
+            raise TopicDenied(str(error.args[0])) from error
         except KafkaError as error:
             raise ClusterUnavailable(alias=self.alias, detail=told(error)) from error
         batches = []

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Mapping
 
 from app.config import FlowConfig, RuntimeConfig
-from app.core.flow_rules import FlowRules
+from app.core.flow_rules import FlowRules, Selected, select
 from app.core.limits import part_of
 from app.core.records import TopicPartition
+from app.core.selection import is_name
 from app.core.tasks import task_of
 from app.errors import SourceCutOff, TargetGone
 from app.runtime.beginnings import Beginning, Beginnings
@@ -32,8 +33,11 @@ class Partitions:
     def __init__(self, config: FlowConfig, runtime: RuntimeConfig, rules: FlowRules, ports: Ports, pace: Pace) -> None:
         self.catalog = Catalog()
         self.refused: dict[str, str] = {}
+        self.denied: dict[str, str] = {}
+        self.hidden: dict[str, str] = {}
         self.beginnings = Beginnings(config, ports)
         self.share = Share(config, runtime, ports, self.take_up)
+        self._known_denials: set[str] = set()
         self._config = config
         self._runtime = runtime
         self._rules = rules
@@ -47,10 +51,54 @@ class Partitions:
     async def discover(self) -> None:
         """Look again, and take up or give up partitions of the owned tasks without touching others."""
         catalog = survey(await self._ports.source_admin.topics(), self._rules)
+        hidden = await self._hidden(catalog)
         async with self.share.changing:
             self.catalog = catalog
+            self._note_hidden(hidden)
+            tried, self.denied = self.denied, {}
+            self._known_denials &= tried.keys()
             await self._look_at_targets()
             await self.take_up(frozenset(self.share.tasks))
+
+    async def _hidden(self, catalog: Catalog) -> dict[str, str]:
+        """Return topics that the source keeps out of its list because of missing rights.
+
+        Asked about are topics that the configuration names, that were carried, or of which a position is stored.
+        """
+        known = {*filter(is_name, self._config.topics.include), *self.catalog.selected}
+        known |= {tp.topic for task in self.share.tasks.values() for tp in task.stored}
+        chosen = {topic for topic in known if isinstance(select(topic, self._rules), Selected)}
+        return dict.fromkeys(
+            sorted(await self._ports.source_admin.denied(chosen - catalog.topics.keys())),
+            f"{self._config.source} does not show it to this user; `faust -A app rights` lists what to grant",
+        )
+
+    def _note_hidden(self, hidden: dict[str, str]) -> None:
+        for topic in hidden.keys() - self.hidden.keys():
+            log.error("%s: topic %s is held: %s", self._config.name, topic, hidden[topic])
+        self.hidden = hidden
+
+    def deny(self, topic: str) -> None:
+        """Hold a topic that the source does not let us read; the next discovery tries it again."""
+        reason = f"{self._config.source} does not let this user read it; `faust -A app rights` lists what to grant"
+        if topic not in self._known_denials:
+            log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
+        self.denied[topic] = reason
+        self._known_denials.add(topic)
+        for task in self.share.tasks.values():
+            partitions = [tp for tp in task.routes if tp.topic == topic]
+            self._ports.reader.drop(partitions)
+            task.remove(partitions)
+
+    @property
+    def held(self) -> dict[str, str]:
+        """Topics and partitions that the flow would carry but cannot, with the reason."""
+        partitions = {
+            **{tp: loss.reason for tp, loss in self.beginnings.held.items()},
+            **self.share.refusals.reasons,
+        }
+        topics = {**self.catalog.refused, **self.refused, **self.denied, **self.hidden}
+        return topics | {f"{tp.topic}-{tp.partition}": reason for tp, reason in partitions.items()}
 
     async def _look_at_targets(self) -> None:
         """Have tasks made anew whose copies are gone: what they wrote last may wait for a topic that is not there."""
@@ -86,7 +134,11 @@ class Partitions:
         now, refusals = asyncio.get_running_loop().time(), self.share.refusals
         every = self.catalog.routes(self._rules)
         self._pace.share(part_of(numbers, frozenset(map(self._number, every))))
-        return {tp: r for tp, r in every.items() if self._number(tp) in numbers and not refusals.holds(tp, now)}
+        return {
+            tp: route
+            for tp, route in every.items()
+            if self._number(tp) in numbers and not refusals.holds(tp, now) and tp.topic not in self.denied
+        }
 
     def _is_new(self, tp: TopicPartition, route: Route) -> bool:
         """Tell whether a partition is not carried yet, or is another one than before: its topic was created anew."""

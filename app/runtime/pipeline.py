@@ -15,7 +15,7 @@ from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
 from app.kafka.batches import SourceBatch
 from app.kafka.formats import NO_EPOCH
 from app.kafka.group_api import Committed
-from app.kafka.source import PositionsOutOfRange
+from app.kafka.source import PositionsOutOfRange, TopicDenied
 from app.runtime import own_topics
 from app.runtime.pace import Pace
 from app.runtime.partitions import Partitions
@@ -177,6 +177,9 @@ class Pipeline:
                 batches = await self.reader.read()
             except PositionsOutOfRange as error:
                 await self.partitions.out_of_range(error.positions)
+                continue
+            except TopicDenied as error:
+                self.partitions.deny(error.topic)
                 continue
             if batches and not self._resumed.is_set():
                 # Paused while the fetch waited for them: nothing of a paused flow is written.

@@ -50,6 +50,8 @@ class Share:
         self.refusals = Refusals(
             config.name, runtime.topic_refresh_interval, dead_letters=config.on_rejected == "dead-letter"
         )
+        self._incomplete: str | None = None
+        self._failing: tuple[float, str] | None = None
         self._failures: dict[int, int] = {}
         self._due: set[Task] = set()
 
@@ -81,6 +83,15 @@ class Share:
             return None
         return f"all {self.config.tasks} tasks of the flow are other workers'"
 
+    @property
+    def problem(self) -> str | None:
+        """Why tasks do not work: they cannot be started, or one fails again and again without a commit between."""
+        if self._incomplete is not None or self._failing is None:
+            return self._incomplete
+        at, reason = self._failing
+        fresh = 2 * self.runtime.worker_build_max_backoff
+        return reason if asyncio.get_running_loop().time() < at + fresh else None
+
     async def follow(self) -> None:
         """Bring the share in step with the membership, and restart what failed, until cancelled."""
         delay = self.runtime.worker_build_initial_backoff
@@ -91,9 +102,11 @@ class Share:
                 async with self.changing:
                     await self._become()
                 delay = self.runtime.worker_build_initial_backoff
+                self._incomplete = None
                 if self._settled:
                     self.open.set()
             except TransientError as error:
+                self._incomplete = str(error)
                 log.warning("%s: tasks are not complete, again in %g s: %s", self.config.name, delay, error)
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, self.runtime.worker_build_max_backoff)
@@ -192,6 +205,8 @@ class Share:
         held = isinstance(error, RecordsRefused) and self.refusals.note(task, error, now)
         failures = 1 if task.commits or held else self._failures.get(task.number, 0) + 1
         self._failures[task.number] = failures
+        if failures > 1:
+            self._failing = now, str(error)
         backoff = self.runtime.worker_build_initial_backoff * 2 ** min(failures - 1, 16)
         delay = min(backoff, self.runtime.worker_build_max_backoff)
         unexpected = None if isinstance(error, ReplicatorError) else error

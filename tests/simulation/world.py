@@ -214,6 +214,9 @@ class SimulatedAdmin:
         await self._process.call()
         return {n: TopicInfo(name=n, partitions=self._world.targets[n]) for n in names if n in self._world.targets}
 
+    async def denied(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset()
+
     async def topic_settings(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         return {name: {} for name in names}
 

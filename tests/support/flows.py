@@ -22,6 +22,7 @@ def a_flow(*partitions: TopicPartition) -> Any:
         tasks={1: task},
         refusals=SimpleNamespace(reasons={}),
         idle=None,
+        problem=None,
         joined=True,
         wanted=frozenset({1}),
     )
@@ -29,9 +30,9 @@ def a_flow(*partitions: TopicPartition) -> Any:
         share=share,
         roster=SimpleNamespace(workers=None),
         partitions=SimpleNamespace(
-            beginnings=SimpleNamespace(held={}, losses=[]),
-            catalog=SimpleNamespace(refused={}, left={}),
-            refused={"broken": "why"},
+            beginnings=SimpleNamespace(losses=[]),
+            catalog=SimpleNamespace(left={}),
+            held={"broken": "why"},
         ),
         ends={},
         reader=SimpleNamespace(end=lambda _: SimpleNamespace(readable=12, written=12)),
