@@ -12,12 +12,12 @@ from typing import Literal
 import click
 
 from app.config import FlowConfig, Settings
+from app.core.runs import RUNS_TOPIC
 from app.core.tasks import tasks_topic
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
 from app.kafka.operations import cluster_operations, topic_operations
 from app.runtime.catalog import survey
-from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.rules import flow_rules
 from app.runtime.supervisor import same_clusters
 from app.runtime.task import POSITIONS_TOPIC

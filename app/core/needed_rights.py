@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.core.naming import HEARTBEATS, Naming
+from app.core.runs import RUNS_TOPIC
 from app.core.selection import OWN_PREFIX, is_name
 
 Resource = Literal["topic", "group", "transactional-id", "cluster"]
@@ -55,6 +56,9 @@ def _on_source(wants: Wants) -> Iterable[Right]:
     for pattern, name in _patterns([*wants.topics, HEARTBEATS]):
         operations = ("READ", "DESCRIBE_CONFIGS")
         yield Right(cluster=source, resource="topic", pattern=pattern, name=name, operations=operations, why=why)
+    if not any(is_covered(RUNS_TOPIC, pattern, name) for pattern, name in _patterns(wants.topics)):
+        why = "where groups stand that came from the target"
+        yield Right(cluster=source, resource="topic", pattern="LITERAL", name=RUNS_TOPIC, operations=("READ",), why=why)
     for pattern, name in _patterns(wants.groups):
         why = "offsets that are translated"
         yield Right(cluster=source, resource="group", pattern=pattern, name=name, operations=("DESCRIBE",), why=why)
@@ -62,6 +66,11 @@ def _on_source(wants: Wants) -> Iterable[Right]:
     yield Right(cluster=source, resource="group", pattern="PREFIXED", name=OWN_PREFIX, operations=("READ",), why=why)
     if wants.acls:
         yield _cluster(source, ("DESCRIBE",), "rights that are carried")
+
+
+def is_covered(name: str, pattern: str, granted: str) -> bool:
+    """Tell whether a name is one that a pattern of Kafka's stands for."""
+    return name.startswith(granted) if pattern == "PREFIXED" else granted in ("*", name)
 
 
 def _on_target(wants: Wants) -> Iterable[Right]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from app.core.formats import to_json
 
+#: The topic that holds them, on the target.
+RUNS_TOPIC = "krabka-replicator-offset-runs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 
 from app.config import FlowConfig, Settings
+from app.core.runs import RUNS_TOPIC
 from app.kafka.admin import Admin
 from app.kafka.follow import Follower
-from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.rules import flow_rules
 from app.runtime.translator import Translator
 from tables.checkpoints import Checkpoints

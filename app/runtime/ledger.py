@@ -9,12 +9,10 @@ from app.core.formats import OffsetSync
 from app.core.mm2_store import Sync, SyncEmitter
 from app.core.offset_index import OffsetIndex
 from app.core.records import TopicPartition
-from app.core.runs import Run, StoredRun, parse_run_key, run_key
+from app.core.runs import RUNS_TOPIC, Run, StoredRun, parse_run_key, run_key
 from app.core.tasks import slot_of
 from app.kafka.batches import Stretch
 from app.kafka.writer import PositionRecord
-
-RUNS_TOPIC = "krabka-replicator-offset-runs"
 
 #: Runs kept per partition. A transactional source gives one run for each of its transactions.
 RING = 1024

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from app.config import FlowConfig, RuntimeConfig, Settings
 from app.core.dead_letters import SETTINGS, TIMESTAMP_SETTINGS, dead_letter_topic
 from app.core.naming import HEARTBEATS, Naming
+from app.core.runs import RUNS_TOPIC
 from app.core.tasks import POSITION_SLOTS, tasks_topic
 from app.kafka.admin import Admin, TopicWish
 from app.kafka.rights import ACLS_TOPIC
-from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.rules import flow_rules
 from app.runtime.task import POSITIONS_TOPIC
 from tables.controls import controls_topic

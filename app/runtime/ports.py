@@ -9,7 +9,7 @@ from typing import Protocol
 from app.config import FlowConfig, Settings
 from app.core.formats import Position, parse_position_key
 from app.core.records import TopicPartition
-from app.core.runs import StoredRun
+from app.core.runs import RUNS_TOPIC, StoredRun
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin
 from app.kafka.batches import SourceBatch
@@ -18,7 +18,7 @@ from app.kafka.positions import read_to_end
 from app.kafka.source import SourceEnd, SourceReader
 from app.kafka.writer import AtLeastOnceWriter, ExactlyOnceWriter, TargetWriter
 from app.runtime.counters import FlowCounters
-from app.runtime.ledger import RUNS_TOPIC, Bookkeeping, Ledger, runs_of
+from app.runtime.ledger import Bookkeeping, Ledger, runs_of
 from app.runtime.task import POSITIONS_TOPIC
 
 OnFailure = Callable[[int, ReplicatorError], None]

@@ -15,6 +15,7 @@ from app.core.formats import Position
 from app.core.offset_index import Exact, OffsetIndex
 from app.core.provenance import origin_header, returns_home
 from app.core.records import TopicPartition
+from app.core.runs import RUNS_TOPIC
 from app.core.selection import Selector
 from app.core.tasks import POSITION_SLOTS
 from app.core.verify import Comparison, Facts, Finding, Tally
@@ -25,7 +26,6 @@ from app.kafka.follow import Follower
 from app.kafka.positions import read_to_end
 from app.kafka.stretch import StretchCut, StretchReader
 from app.runtime.catalog import survey
-from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.ports import positions_of
 from app.runtime.rules import flow_rules
 from app.runtime.task import POSITIONS_TOPIC, Route

@@ -20,11 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from agents.checkpoints import CheckpointFlow
 from app.config import Settings
-from app.core.runs import Run, StoredRun, run_key
+from app.core.runs import RUNS_TOPIC, Run, StoredRun, run_key
 from app.core.tasks import POSITION_SLOTS
 from app.kafka.admin import Admin, TopicWish
 from app.runtime import own_topics
-from app.runtime.ledger import RUNS_TOPIC
 from dev.kafka import Broker, start_all
 
 PARTITIONS = 10

@@ -54,10 +54,19 @@ class BrokerFailed(Exception):
 
 
 class Broker:
-    """A broker with a folder of its own. Its port and data survive `stop` and `kill`; `start` goes on with them."""
+    """A broker with a folder of its own. Its port and data survive `stop` and `kill`; `start` goes on with them.
+
+    `listeners` are further ones: name to security protocol, each with a port of its own (`address`).
+    """
 
     def __init__(
-        self, name: str, directory: Path, *, port: int = 0, properties: Mapping[str, str] | None = None
+        self,
+        name: str,
+        directory: Path,
+        *,
+        port: int = 0,
+        properties: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.directory = directory
@@ -65,6 +74,8 @@ class Broker:
         self.log_path = directory / "broker.log"
         self._controller_port = 0
         self._properties = dict(properties or {})
+        self._listeners = dict(listeners or {})
+        self._ports: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._formatting: subprocess.Popen[bytes] | None = None
 
@@ -72,6 +83,10 @@ class Broker:
     def bootstrap(self) -> str:
         """The address clients connect to."""
         return f"127.0.0.1:{self.port}"
+
+    def address(self, listener: str) -> str:
+        """The address of one of the further listeners."""
+        return f"127.0.0.1:{self._ports[listener]}"
 
     @property
     def pid(self) -> int | None:
@@ -83,6 +98,7 @@ class Broker:
         self.port = self.port or free_port()
         self._controller_port = self._controller_port or free_port()
         require_free(self.port, f"broker {self.name}")
+        self._ports = {name: self._ports.get(name) or free_port() for name in self._listeners}
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = "".join(f"{key}={value}\n" for key, value in self._settings().items())
         self._settings_path.write_text(settings, encoding="utf-8")
@@ -116,9 +132,12 @@ class Broker:
 
     def _settings(self) -> dict[str, str]:
         controller = f"127.0.0.1:{self._controller_port}"
+        more = "".join(f",{name}://{self.address(name)}" for name in self._listeners)
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
         own = {
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}{more}",
+            "listener.security.protocol.map": ",".join(f"{name}:{spoken}" for name, spoken in protocols.items()),
             "log.dirs": str(self.directory / "data"),
         }
         return PROPERTIES | own | self._properties

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.records import create_topic, numbered, produce, read_all, wait_for_count
-from tests.support.worker import ROOT, Worker, write_config
+from tests.support.worker import Worker, run, write_config
 
 pytestmark = pytest.mark.integration
 
 TOKEN = "not-to-be-guessed-0123"  # noqa: S105 - of the test's own workers
-
-
-def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KRABKA_")}
-    environment["KRABKA_REPLICATOR_CONFIG"] = str(config)
-    command = [sys.executable, "-m", "faust", "-A", "app", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90, check=False)
 
 
 def text(worker: Worker, path: str) -> str:

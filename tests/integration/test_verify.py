@@ -13,13 +13,12 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from app.core.formats import Position, position_key
-from app.core.runs import Run, StoredRun, run_key
+from app.core.runs import RUNS_TOPIC, Run, StoredRun, run_key
 from app.core.tasks import slot_of
-from app.runtime.ledger import RUNS_TOPIC
 from app.runtime.task import POSITIONS_TOPIC
-from tests.integration.test_operating import run
 from tests.support.records import create_topic, numbered, produce, wait_for_count
 from tests.support.steady import Steady
+from tests.support.worker import run
 
 pytestmark = pytest.mark.integration
 
@@ -67,7 +66,7 @@ def test_a_flow_under_traffic_is_proved_and_what_is_done_to_its_copies_is_found(
     produce(flow.source, topic, numbered(20, 2))
     worker.wait(lambda: worker.flow(flow.flow)["lag"] == 0, 20, "no lag")
     assert worker.stop() == 0
-    shown = run(flow.config, "verify", flow.flow)
+    shown = run(flow.config, "verify", flow.flow, "--topics", topic)  # not the heartbeats of other tests' flows
     assert shown.returncode == 1, shown.stdout + shown.stderr
     (line,) = [line for line in shown.stdout.splitlines() if "foreign" in line]
     assert line.startswith(f"{topic}-0 -> {flow.remote(topic)}-0 at offset ")

@@ -34,23 +34,39 @@ def write_config(folder: Path, clusters: Mapping[str, Any], flows: list[dict[str
     return path
 
 
+def run(config: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `faust -A app` with arguments to its end, as an operator does."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("KRABKA_")}
+    inherited |= {"KRABKA_REPLICATOR_CONFIG": str(config), **environment}
+    command = [sys.executable, "-m", "faust", "-A", "app", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, timeout=90, check=False)
+
+
 class Worker:
     """A running worker. Used as a context manager it is killed at the end if it still runs."""
 
     def __init__(
-        self, config: Path, folder: Path, name: str = "worker", *, python: Path | None = None, **environment: str
+        self,
+        config: Path,
+        folder: Path,
+        name: str = "worker",
+        *,
+        python: Path | None = None,
+        loglevel: str = "info",
+        **environment: str,
     ) -> None:
         self.port = free_port()
         self.log_path = folder / f"{name}.log"
         self._environment = environment
         self._config = config
         self._python = python
+        self._loglevel = loglevel
         self._data = folder / f"{name}-data"
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         faust = Path(self._python or sys.executable).parent / "faust"
-        command = [str(faust), "-A", "app", "--datadir", str(self._data), "worker", "-l", "info"]
+        command = [str(faust), "-A", "app", "--datadir", str(self._data), "worker", "-l", self._loglevel]
         command += ["--web-port", str(self.port), "--web-bind", "127.0.0.1"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KRABKA_")}
         environment |= {"KRABKA_REPLICATOR_CONFIG": str(self._config), **self._environment}

@@ -10,8 +10,9 @@ import pytest
 from app.core.formats import OffsetSync
 from app.core.offset_index import BeforeIndex, Exact, OffsetIndex
 from app.core.records import TopicPartition
+from app.core.runs import RUNS_TOPIC
 from app.kafka.batches import TargetBatch
-from app.runtime.ledger import RUNS_TOPIC, Ledger, runs_of
+from app.runtime.ledger import Ledger, runs_of
 
 ORIGIN = ("__krabka_origin", b"a")
 TP = TopicPartition("t", 3)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.naming import HEARTBEATS, Naming, RenameMap, RenameTemplate
-from app.core.needed_rights import CLUSTER, Right, Wants, needed_rights
+from app.core.needed_rights import CLUSTER, Right, Wants, is_covered, needed_rights
+from app.core.runs import RUNS_TOPIC
 from app.core.selection import Selector
 
 PLAIN = Naming(source="a", target="b")
@@ -20,10 +21,7 @@ def of(rights: list[Right], cluster: str, resource: str) -> dict[tuple[str, str]
 
 
 def covers(patterns: dict[tuple[str, str], tuple[str, ...]], name: str) -> bool:
-    return any(
-        name.startswith(of_names) if pattern == "PREFIXED" else of_names in ("*", name)
-        for pattern, of_names in patterns
-    )
+    return any(is_covered(name, *pattern) for pattern in patterns)
 
 
 def test_the_usual_flow() -> None:
@@ -32,6 +30,7 @@ def test_the_usual_flow() -> None:
         ("LITERAL", "orders"): ("READ", "DESCRIBE_CONFIGS"),
         ("PREFIXED", "pay"): ("READ", "DESCRIBE_CONFIGS"),
         ("LITERAL", HEARTBEATS): ("READ", "DESCRIBE_CONFIGS"),
+        ("LITERAL", "krabka-replicator-offset-runs"): ("READ",),
     }
     assert of(rights, "a", "group") == {
         ("LITERAL", "billing"): ("DESCRIBE",),
@@ -93,4 +92,5 @@ def test_every_topic_that_is_taken_and_its_copy_are_covered(naming: Naming, incl
         assert covers(groups, topic)
         assert covers(write, naming.remote_topic(topic))
     assert covers(read, HEARTBEATS)
+    assert covers(read, RUNS_TOPIC)
     assert covers(write, naming.remote_topic(HEARTBEATS))
