@@ -1,4 +1,4 @@
-"""`faust -A app flows`, `lag`, `check`, `pause`, `resume` and `restart`.
+"""`faust -A app flows`, `lag`, `check`, `pause`, `resume`, `restart` and `reload`.
 
 Each imports what it needs when it runs, so that `--help` stays quick and needs no configuration.
 """
@@ -18,6 +18,7 @@ def register(app: faust.App, settings: Settings | None) -> None:
     """Add the commands to the application."""
     _looking(app, settings)
     _ordering(app, settings)
+    _reload(app, settings)
 
 
 def _looking(app: faust.App, settings: Settings | None) -> None:
@@ -77,6 +78,27 @@ def _ordering(app: faust.App, settings: Settings | None) -> None:
     async def restart(self: AppCommand, flow: str) -> None:
         """Build a flow anew on every worker: fresh clients, positions read again; nothing is copied twice."""
         await order(flow, "restart")
+
+
+def _reload(app: faust.App, settings: Settings | None) -> None:
+    urls = option(
+        "--url",
+        "urls",
+        multiple=True,
+        default=("http://127.0.0.1:6066",),
+        show_default=True,
+        help="A worker's web page.",
+    )
+
+    @app.command(urls)
+    async def reload(self: AppCommand, urls: tuple[str, ...]) -> None:
+        """Have workers take up their configuration file as it is now; flows that did not change do not notice.
+
+        Needs web.token. A worker that is not asked goes on as it was: ask each, or send each a SIGHUP.
+        """
+        from app.reload_command import run_reload
+
+        run_reload(configured(app, settings), urls)
 
 
 def configured(app: faust.App, settings: Settings | None) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -59,10 +60,16 @@ class Observer(Service):  # type: ignore[misc]
 
     async def _keep_looking(self) -> None:
         while True:
+            self._forget(self.samples.keys() - self.supervisor.flows.keys())
             for name, flow in self.supervisor.flows.items():
-                self.samples[name].append(sample(flow, time.time()))
+                self.samples.setdefault(name, deque(maxlen=KEPT)).append(sample(flow, time.time()))
                 self.note_rebalance(name, flow)
             await asyncio.sleep(INTERVAL)
+
+    def _forget(self, flows: Iterable[str]) -> None:
+        for name in flows:
+            del self.samples[name]
+            self._shares.pop(name, None)
 
     def note_rebalance(self, name: str, flow: FlowService) -> None:
         """Make an event of a rebalance: logged at INFO, it would be missed with Faust's usual log level."""

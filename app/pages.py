@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,9 +14,10 @@ from faust.web.drivers.aiohttp import Web
 
 from agents.controls import Action, order
 from app.config import Settings
-from app.errors import ReplicatorError
+from app.errors import ConfigurationError, ReplicatorError
 from app.metrics import Metrics
 from app.observer import Observer
+from app.runtime.reload import Reloader
 from app.runtime.supervisor import Supervisor
 from app.status import problems, status
 
@@ -38,20 +40,21 @@ class Pages(Web):  # type: ignore[misc]
     production_blueprints = ()
 
 
-def register(app: faust.App, supervisor: Supervisor, observer: Observer) -> None:
+def register(app: faust.App, supervisor: Supervisor, observer: Observer, reloader: Reloader) -> None:
     """Add the pages to the application."""
-    _documents(app, supervisor, observer)
+    _documents(app, supervisor, observer, reloader)
     _dashboard(app)
     _controls(app, supervisor)
+    _reload(app, supervisor, reloader)
 
 
-def _documents(app: faust.App, supervisor: Supervisor, observer: Observer) -> None:
+def _documents(app: faust.App, supervisor: Supervisor, observer: Observer, reloader: Reloader) -> None:
     metrics = Metrics(supervisor)
 
     @app.page("/status", name="status")
     async def status_page(view: View, request: Request) -> Response:
         """Answer the status document."""
-        return view.json(status(supervisor, observer.events.events), headers=HEADERS)
+        return view.json(status(supervisor, observer.events.events, reloader), headers=HEADERS)
 
     @app.page("/history", name="history")
     async def history_page(view: View, request: Request) -> Response:
@@ -82,14 +85,12 @@ def _dashboard(app: faust.App) -> None:
 
 
 def _controls(app: faust.App, supervisor: Supervisor) -> None:
-    settings = supervisor.settings
-
     class ControlPage(View):  # type: ignore[misc]
         """Pauses, resumes or restarts a flow, for whom shows the token."""
 
         async def post(self, request: Request, flow: str, action: str) -> Response:
             """Answer 202 when the wish is durable on the flow's target; the workers follow within seconds."""
-            if (reason := refused(settings, request.headers.get("Authorization", ""))) is not None:
+            if (reason := refused(supervisor.settings, request.headers.get("Authorization", ""))) is not None:
                 return self.json({"error": reason}, status=403)
             if flow not in supervisor.flows or action not in get_args(Action):
                 return self.json({"error": "there is no such flow or action here"}, status=404)
@@ -97,13 +98,30 @@ def _controls(app: faust.App, supervisor: Supervisor) -> None:
 
         async def _order(self, flow: str, action: Any) -> Response:
             try:
-                control = await order(supervisor.flows[flow].config, settings, action)
+                control = await order(supervisor.flows[flow].config, supervisor.settings, action)
             except ReplicatorError as error:
                 return self.json({"error": str(error)}, status=503)
             log.warning("flow %s: %s was asked for on the web page", flow, action)
             return self.json({"flow": flow, "paused": control.paused}, status=202)
 
     app.page("/flows/{flow}/{action}", name="control")(ControlPage)
+
+
+def _reload(app: faust.App, supervisor: Supervisor, reloader: Reloader) -> None:
+    class ReloadPage(View):  # type: ignore[misc]
+        """Has this worker take up its configuration as it is on disk now, for whom shows the token."""
+
+        async def post(self, request: Request) -> Response:
+            """Answer 200 with what becomes of each flow, 409 when the configuration cannot be used."""
+            if (reason := refused(supervisor.settings, request.headers.get("Authorization", ""))) is not None:
+                return self.json({"error": reason}, status=403)
+            try:
+                found = await reloader.reload()
+            except ConfigurationError as error:
+                return self.json({"error": str(error)}, status=409)
+            return self.json(asdict(found))
+
+    app.page("/reload", name="reload")(ReloadPage)
 
 
 def refused(settings: Settings, authorization: str) -> str | None:

@@ -30,12 +30,14 @@ from app import (
     rights_command,
     verify_command,
 )
-from app.config import Settings, load_settings, settings_path
+from app.config import FlowConfig, Settings, load_settings, settings_path
 from app.errors import ConfigurationError
 from app.kafka.clients import certificate_problems
 from app.observer import Observer
 from app.runtime.channel import BatchChannel
 from app.runtime.flow import FlowService
+from app.runtime.hangup import Hangup
+from app.runtime.reload import Hosting, Reloader
 from app.runtime.supervisor import Supervisor
 from app.runtime.target import broker_urls
 
@@ -92,7 +94,7 @@ def create_app() -> Replicator:
     refusal: ConfigurationError | None = None
     settings: Settings | None = None
     try:
-        settings = _with_certificates(load_settings())
+        settings = _loaded()
     except ConfigurationError as error:
         refusal = error
     app = Replicator(
@@ -121,26 +123,48 @@ def create_app() -> Replicator:
     return app
 
 
-def _with_certificates(settings: Settings) -> Settings:
+def _loaded() -> Settings:
+    settings = load_settings()
     if problems := certificate_problems(settings.clusters):
         raise ConfigurationError(str(settings_path()), problems)
     return settings
 
 
 def _wire(app: Replicator, settings: Settings) -> None:
-    flows = []
-    for config in settings.flows:
-        if config.target not in settings.targets:
-            continue
-        channel = BatchChannel(app)
-        flow = FlowService(config, settings, channel)
-        app.agent(channel, name=f"replicate {config.name}")(replicator(flow))
-        flows.append(flow)
+    flows = [_flow(app, config, settings) for config in settings.flows if config.target in settings.targets]
     app.replication = Supervisor(settings, flows, Path(app.conf.datadir))
     app.service(app.replication)
     observer = Observer(app.replication)
     app.service(observer)
-    pages.register(app, app.replication, observer)
+    reloader = Reloader(app.replication, _hosting(app))
+    app.service(Hangup(reloader))
+    pages.register(app, app.replication, observer, reloader)
+
+
+def _flow(app: Replicator, config: FlowConfig, settings: Settings) -> FlowService:
+    """Return a flow and have an agent for it."""
+    channel = BatchChannel(app)
+    flow = FlowService(config, settings, channel)
+    app.agent(channel, name=_agent_name(config))(replicator(flow))
+    return flow
+
+
+def _agent_name(config: FlowConfig) -> str:
+    return f"replicate {config.name}"
+
+
+def _hosting(app: Replicator) -> Hosting:
+    async def host(config: FlowConfig, settings: Settings) -> FlowService:
+        flow = _flow(app, config, settings)
+        await app.agents[_agent_name(config)].maybe_start()
+        return flow
+
+    async def retire(flow: FlowService) -> None:
+        agent = app.agents.pop(_agent_name(flow.config))
+        agent.cancel()
+        await agent.stop()
+
+    return Hosting(load=_loaded, host=host, retire=retire)
 
 
 app = create_app()

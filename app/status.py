@@ -16,13 +16,14 @@ from app.observer import worst
 from app.progress import Progress, progress
 from app.runtime.flow import FlowService
 from app.runtime.pipeline import Pipeline
+from app.runtime.reload import Reloader
 from app.runtime.supervisor import Supervisor
 from app.version import VERSION
 
 STARTED = time.time()
 
 
-def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, Any]:
+def status(supervisor: Supervisor, events: Iterable[Event] = (), reloader: Reloader | None = None) -> dict[str, Any]:
     """Return the status document. It asks no cluster: everything was learnt before."""
     clusters = supervisor.settings.clusters
     return {
@@ -35,6 +36,10 @@ def status(supervisor: Supervisor, events: Iterable[Event] = ()) -> dict[str, An
             "now": time.time(),
             "leader": sorted(alias for alias, target in supervisor.targets.items() if target.leader),
             "control": supervisor.settings.web.token is not None,
+        },
+        "configuration": {
+            "loaded": reloader.loaded if reloader else STARTED,
+            "problem": reloader.problem if reloader else None,
         },
         "clusters": {
             alias: {

@@ -43,8 +43,8 @@ class FlowService(Service):  # type: ignore[misc]
         self.config = config
         self.settings = settings
         self.channel = channel
-        self.rules: FlowRules = flow_rules(config, settings)
-        self._kept_back = functools.cache(lambda topic: kept_back(topic, self.rules))
+        self._next: tuple[FlowConfig, Settings] | None = None
+        self._adopt(config, settings)
         self.flow_state: State = "starting"
         self.error: str | None = None
         self.pipeline: Pipeline | None = None
@@ -140,7 +140,15 @@ class FlowService(Service):  # type: ignore[misc]
             await asyncio.sleep(delay)
             delay = min(delay * 2, runtime.worker_build_max_backoff)
 
+    def _adopt(self, config: FlowConfig, settings: Settings) -> None:
+        self.config, self.settings = config, settings
+        self.rules: FlowRules = flow_rules(config, settings)
+        self._kept_back = functools.cache(functools.partial(kept_back, rules=self.rules))
+
     def _new_pipeline(self) -> Pipeline:
+        if self._next is not None:
+            self._adopt(*self._next)
+            self._next = None
         ports = kafka_ports(self.config, self.settings, self.counters)
         return Pipeline(
             self.config,
@@ -201,6 +209,21 @@ class FlowService(Service):  # type: ignore[misc]
         if control.restart != before.restart:
             log.warning("%s: built anew on request", self.label)
             self._asked.set()
+
+    def take_up(self, config: FlowConfig, settings: Settings, *, rebuild: bool) -> None:
+        """Go on with another configuration of the flow.
+
+        With `rebuild` the pipeline ends first, with what it has written committed: one goes by one set of rules from
+        its beginning to its end.
+        """
+        self.pace.change(config.limits.bytes_per_second)
+        if rebuild:
+            self._next = config, settings
+            self._asked.set()
+        elif self._next is None:
+            self.config, self.settings = config, settings
+        else:
+            self._next = config, settings
 
     def _apply(self, control: Control) -> None:
         if control.paused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class TargetService(Service):  # type: ignore[misc]
         self._app_id = f"krabka-replicator-{alias}"
         self._roster = Roster(self._admin, self._app_id, f"{self._app_id}-__assignor-__leader")
         self._jobs: list[asyncio.Task[None]] = []
+        self._renewed = asyncio.Event()
 
     @property
     def label(self) -> str:
@@ -86,6 +88,11 @@ class TargetService(Service):  # type: ignore[misc]
         if self._jobs:
             await asyncio.wait(self._jobs, timeout=5)
         self._admin.close()
+
+    def renew(self, settings: Settings) -> None:
+        """Begin the leader work anew, with other flows or other rules for them."""
+        self.settings = settings
+        self._renewed.set()
 
     def problem(self) -> str | None:
         """Say what keeps leader work from running on this target; None when it runs."""
@@ -143,15 +150,20 @@ class TargetService(Service):  # type: ignore[misc]
                 self._report(error)
             finally:
                 await self._discard()
-            await asyncio.sleep(self.settings.runtime.supervisor_interval)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._renewed.wait(), self.settings.runtime.supervisor_interval)
 
     async def _run(self) -> None:
+        """Work until the app fails, or is to be another one."""
+        self._renewed.clear()
         self._app = self._new_app()
         self._unassigned()
         await self._app.start()
         self.error = None
         while not self._app.should_stop:
             await asyncio.sleep(0.5)
+            if self._renewed.is_set():
+                return
         raise self._app.crash_reason or RuntimeError("it stopped by itself")
 
     def _report(self, error: BaseException) -> None:

@@ -72,7 +72,9 @@ class Worker:
         environment |= {"KRABKA_REPLICATOR_CONFIG": str(self._config), **self._environment}
         folder = ROOT if self._python is None else self._config.parent
         with self.log_path.open("ab") as log:
-            return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def __enter__(self) -> Worker:
         return self

@@ -84,7 +84,7 @@ def test_probes_ask_for_pages_that_are_served() -> None:
         return lambda view: view
 
     app = SimpleNamespace(page=page, web=SimpleNamespace(add_static=lambda *_: None))
-    pages.register(app, SimpleNamespace(settings=None), None)  # type: ignore[arg-type]
+    pages.register(app, SimpleNamespace(settings=None), None, None)  # type: ignore[arg-type]
     probes = {name: WORKER[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert {probe["port"] for probe in probes.values()} == {"web"}
     assert {probe["path"] for probe in probes.values()} <= served
