@@ -15,8 +15,8 @@ from app.config import FlowConfig, Settings
 from app.core.runs import RUNS_TOPIC
 from app.core.tasks import tasks_topic
 from app.errors import ReplicatorError
-from app.kafka.admin import Admin
-from app.kafka.operations import cluster_operations, topic_operations
+from app.kafka.admin import Admin, TopicWish
+from app.kafka.operations import topic_operations
 from app.runtime.catalog import survey
 from app.runtime.rules import flow_rules
 from app.runtime.supervisor import same_clusters
@@ -107,7 +107,8 @@ async def _flow(flow: FlowConfig, settings: Settings, source: Admin, target: Adm
         found = await topic_operations(target, own, timeout)
         yield _rights(about, f"read and write its own topics on {flow.target}", {"READ", "WRITE"}, found, found)
         missing = [*own, *carried.values()]
-        for finding in _creation(about, flow, await cluster_operations(target, timeout), missing, {*found, *on_target}):
+        missing = [topic for topic in missing if topic not in {*found, *on_target}]
+        for finding in _creation(about, flow, missing, await _refused(target, missing, settings)):
             yield finding
     except ReplicatorError as error:
         yield Finding(level="error", about=about, what=str(error), fix="mend the cluster's answer and check again")
@@ -130,18 +131,23 @@ def _rights(
     return Finding(level="error", about=about, what=f"may not {what}: {_named(lacking)}", fix=fix)
 
 
-def _creation(
-    about: str, flow: FlowConfig, operations: frozenset[str], wanted: Iterable[str], there: set[str]
-) -> Iterator[Finding]:
-    missing = [topic for topic in wanted if topic not in there]
-    if not missing:
-        return
-    if "CREATE" in operations:
-        yield Finding(level="ok", about=about, what=f"may create what is missing on {flow.target}: {_named(missing)}")
-        return
-    what = f"{_named(missing)} not on {flow.target}, and CREATE on the cluster is not granted"
-    fix = "grant CREATE on the cluster, or on these topics' names, or create them"
-    yield Finding(level="warning", about=about, what=what, fix=fix)
+async def _refused(target: Admin, topics: Iterable[str], settings: Settings) -> dict[str, str]:
+    """Return why the target would not create these topics; it is asked, and creates none."""
+    factor = settings.runtime.data_topic_replication_factor
+    wishes = [TopicWish(name=topic, partitions=1, replication_factor=factor, config={}) for topic in topics]
+    return await target.create_topics(wishes, validate_only=True)
+
+
+def _creation(about: str, flow: FlowConfig, missing: list[str], refused: dict[str, str]) -> Iterator[Finding]:
+    if creatable := [topic for topic in missing if topic not in refused]:
+        yield Finding(level="ok", about=about, what=f"may create what is missing on {flow.target}: {_named(creatable)}")
+    by_reason: dict[str, list[str]] = {}
+    for topic, reason in refused.items():
+        by_reason.setdefault(reason, []).append(topic)
+    for reason, topics in by_reason.items():
+        what = f"{_named(topics)} not on {flow.target}, which would not create it: {reason}"
+        fix = "see `faust -A app rights` and runtime.data_topic_replication_factor, or create it by hand"
+        yield Finding(level="error", about=about, what=what, fix=fix)
 
 
 def _named(topics: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 from dataclasses import asdict
@@ -35,9 +36,20 @@ HEADERS = {
 
 
 class Pages(Web):  # type: ignore[misc]
-    """Faust's web server without Faust's own page at `/`."""
+    """Faust's web server without Faust's own page at `/`. One that cannot listen does not keep records waiting."""
 
     production_blueprints = ()
+
+    async def start_server(self) -> None:
+        """Listen, or say once why not: data is worth more than its picture."""
+        try:
+            await super().start_server()
+        except OSError as error:
+            where = f"{self.app.conf.web_bind}, port {self.app.conf.web_port}"
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror or error})"
+            log.error(  # noqa: TRY400 - nothing of ours failed
+                "%s %s: this worker replicates without its web server; start it with another --web-port", where, reason
+            )
 
 
 def register(app: faust.App, supervisor: Supervisor, observer: Observer, reloader: Reloader) -> None:

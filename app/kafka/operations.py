@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from app.errors import ClusterUnavailable
 from app.kafka.admin import DESCRIBE_CHUNK, Admin
 
-
-async def cluster_operations(admin: Admin, timeout: float) -> frozenset[str]:
-    """Return the names of the operations on the cluster itself, such as CREATE. Raises `ClusterUnavailable`."""
-    future = admin.client.describe_cluster(include_authorized_operations=True, request_timeout=timeout)
-    try:
-        described = await asyncio.wrap_future(future)
-    except KafkaException as error:
-        raise ClusterUnavailable(alias=admin.alias, detail=error.args[0].str()) from error
-    return frozenset(operation.name for operation in described.authorized_operations or ())
+_NOT_SHOWN = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
 
 async def topic_operations(admin: Admin, names: Iterable[str], timeout: float) -> dict[str, frozenset[str]]:
-    """Return the operations on those of the topics that exist and that we may see."""
+    """Return the operations on those of the topics that exist and that we may see. Raises `ClusterUnavailable`."""
     wanted = list(names)
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(wanted), DESCRIBE_CHUNK):
@@ -34,7 +26,9 @@ async def topic_operations(admin: Admin, names: Iterable[str], timeout: float) -
         for name, future in futures.items():
             try:
                 described = await asyncio.wrap_future(future)
-            except KafkaException:
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_SHOWN:
+                    raise ClusterUnavailable(alias=admin.alias, detail=error.args[0].str()) from error
                 continue
             found[name] = frozenset(operation.name for operation in described.authorized_operations or ())
     return found

@@ -53,9 +53,10 @@ class Worker:
         *,
         python: Path | None = None,
         loglevel: str = "info",
+        port: int | None = None,
         **environment: str,
     ) -> None:
-        self.port = free_port()
+        self.port = port or free_port()
         self.log_path = folder / f"{name}.log"
         self._environment = environment
         self._config = config
