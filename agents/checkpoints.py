@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from app.core.formats import Checkpoint
 from app.core.records import TopicPartition
 from app.core.selection import Selector, never_translated
 from app.errors import ReplicatorError
+from app.jobs import end_all
 from app.kafka.admin import Admin
 from app.kafka.follow import Publisher
 from app.kafka.group_api import Committed
@@ -75,9 +75,7 @@ class CheckpointFlow(Service):  # type: ignore[misc]
     async def on_stop(self) -> None:
         """Disconnect."""
         if self._reading is not None:
-            self._reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reading
+            await end_all([self._reading])
         await self._publisher.close()
         self._source.close()
         self._target.close()

@@ -21,6 +21,7 @@ from app.config import FlowConfig, Settings
 from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS
 from app.errors import ReplicatorError
+from app.jobs import end_all
 from app.kafka.admin import Admin
 from app.kafka.group_api import Committed
 from app.kafka.groups import Groups
@@ -175,8 +176,7 @@ class Desk:
                 await asyncio.sleep(0.05)
             yield self
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            await end_all([reading])
             self.source.close()
             self.target.close()
 

@@ -22,6 +22,7 @@ from aiokafka.structs import TopicPartition as ClientPartition
 from app.config import ClusterConfig, RuntimeConfig
 from app.core.records import TopicPartition
 from app.errors import RecordsRefused, TaskFailed, TaskFenced
+from app.jobs import end_all
 from app.kafka.batches import BATCH_OVERHEAD, TargetBatch
 from app.kafka.clients import aiokafka_options
 from app.kafka.reasons import told
@@ -182,9 +183,7 @@ class TargetWriter:
                 self._check()
             jobs[0].result()
         finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+            await end_all(jobs)
 
     async def _send_positions(self, positions: Iterable[PositionRecord]) -> list[asyncio.Future[RecordMetadata]]:
         by_slot: dict[tuple[str, int], list[PositionRecord]] = {}

@@ -15,6 +15,7 @@ from app.config import FlowConfig, Settings
 from app.core.flow_rules import FlowRules, kept_back
 from app.core.records import TopicPartition
 from app.errors import FatalError, ReplicatorError, ResidencyViolation
+from app.jobs import end_all
 from app.kafka.batches import SourceBatch
 from app.runtime.channel import BatchChannel
 from app.runtime.counters import FlowCounters
@@ -113,9 +114,7 @@ class FlowService(Service):  # type: ignore[misc]
                 job.result()
             self.flow_state = "starting"
         finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+            await end_all(jobs)
 
     async def _build(self) -> Pipeline:
         runtime = self.settings.runtime

@@ -12,6 +12,7 @@ from app.core.flow_rules import FlowRules
 from app.core.records import TopicPartition
 from app.core.tasks import POSITION_SLOTS, tasks_topic, workers_group
 from app.errors import ReplicatorError, TopicNotCreated, WorkersDisagree
+from app.jobs import end_all
 from app.kafka.batches import SourceBatch
 from app.kafka.formats import NO_EPOCH
 from app.kafka.group_api import Committed
@@ -149,17 +150,13 @@ class Pipeline:
             for job in done:
                 job.result()
         finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+            await end_all(jobs)
 
     async def close(self, *, drain: bool) -> None:
         """Commit what is written (when `drain`), leave the group, let go of everything; in bounded time."""
         if drain:
             await self.share.finish(list(self.share.tasks.values()))
-        for job in (commits := list(self._committing.values())):
-            job.cancel()
-        await asyncio.gather(*commits, return_exceptions=True)
+        await end_all(list(self._committing.values()))
         parts = (self._membership.stop(), self.share.close(), self.reader.stop())
         for problem in await asyncio.gather(*parts, return_exceptions=True):
             if problem is not None:  # one that cannot be closed leaves the others to be

@@ -21,6 +21,7 @@ from app.core.tasks import POSITION_SLOTS
 from app.core.verify import Comparison, Facts, Finding, Tally
 from app.core.verify_records import Meeting, Side
 from app.errors import ReplicatorError
+from app.jobs import end_all
 from app.kafka.admin import Admin
 from app.kafka.follow import Follower
 from app.kafka.positions import read_to_end
@@ -107,8 +108,7 @@ class Verification:
                     raise ReplicatorError(f"{self.config.name}: not read in {PATIENCE:g} s: {follower.place}")
                 await asyncio.sleep(0.05)
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            await end_all([reading])
 
     async def _read_positions(self) -> None:
         admin = self._admins["target"]

@@ -29,10 +29,10 @@ def configuration(worker: Worker) -> dict[str, Any]:
     return status["configuration"] if status else {}
 
 
-@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
-def test_flows_change_come_and_go_under_traffic_and_others_do_not_notice(scene, unique, delivery):
+def test_flows_change_come_and_go_under_traffic_and_others_do_not_notice(scene, unique):
+    """One at least once, where an end that commits too little would double records; the one that comes exactly once."""
     first, second, third = (f"{name}-{unique}" for name in ("one", "two", "three"))
-    flow = scene([first], delivery=delivery, more={"web": {"token": TOKEN}})
+    flow = scene([first], delivery="at-least-once", more={"web": {"token": TOKEN}})
     back = f"{flow.target_alias}__{flow.source_alias}"
     for topic in (first, second):
         create_topic(flow.source, topic, 2)
@@ -58,7 +58,7 @@ def test_flows_change_come_and_go_under_traffic_and_others_do_not_notice(scene, 
                     "from": flow.target_alias,
                     "to": flow.source_alias,
                     "topics": {"include": [third]},
-                    "delivery": delivery,
+                    "delivery": "exactly-once",
                 }
             ),
         )
