@@ -7,7 +7,7 @@ AT_ONCE ?= 3
 STAMP = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jars browser test unit lint format demo bench chaos clean
+.PHONY: help venv jars browser test unit coverage lint format demo bench chaos clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ browser: ## Install Debian's chromium for the browser tests, where that is possi
 
 unit: $(STAMP) ## Run the tests that need no broker
 	@$(RUN) -m pytest -m "not integration" tests/unit tests/property tests/simulation
+
+coverage: $(STAMP) ## Show the lines and branches of app/core that the tests without brokers do not reach; at most 5 %
+	@$(RUN) -m pytest --quiet tests/unit tests/property tests/simulation --cov=app/core --cov-branch \
+	  --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 lint: $(STAMP) ## Check style and types
 	@$(RUN) -m ruff check .

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 import platform
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -12,11 +14,12 @@ from typing import Literal
 import click
 
 from app.config import FlowConfig, Settings
+from app.core.records import TopicPartition
 from app.core.runs import RUNS_TOPIC
 from app.core.tasks import tasks_topic
 from app.errors import ReplicatorError
 from app.kafka.admin import Admin, TopicWish
-from app.kafka.operations import topic_operations
+from app.kafka.operations import newest_timestamps, topic_operations
 from app.runtime.catalog import survey
 from app.runtime.rules import flow_rules
 from app.runtime.supervisor import same_clusters
@@ -28,6 +31,9 @@ Level = Literal["ok", "warning", "error"]
 
 #: Names in one finding; the others are counted.
 NAMED = 5
+
+#: Partitions whose newest record is looked at, and seconds by which clocks may differ.
+LOOKED_AT, CLOCK_SLACK = 200, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,7 @@ async def _flow(flow: FlowConfig, settings: Settings, source: Admin, target: Adm
             )
         on_source = await topic_operations(source, carried, timeout)
         yield _rights(about, f"read on {flow.source}", {"READ", "DESCRIBE"}, on_source, carried)
+        yield await _clocks(about, flow, source, catalog.routes(rules), timeout)
         on_target = await topic_operations(target, carried.values(), timeout)
         yield _rights(about, f"write on {flow.target}", {"WRITE", "DESCRIBE"}, on_target, on_target)
         own = [POSITIONS_TOPIC, RUNS_TOPIC, tasks_topic(flow.name), controls_topic(flow.target)]
@@ -129,6 +136,21 @@ def _rights(
         return Finding(level="ok", about=about, what=f"may {what}")
     fix = f"grant {', '.join(sorted(needed))} to the user that the cluster's security section names"
     return Finding(level="error", about=about, what=f"may not {what}: {_named(lacking)}", fix=fix)
+
+
+async def _clocks(
+    about: str, flow: FlowConfig, source: Admin, partitions: Iterable[TopicPartition], timeout: float
+) -> Finding:
+    """Compare clocks as far as records tell: none can be younger than now. Brokers tell no time to who only asks."""
+    some = sorted(partitions)[:LOOKED_AT]
+    newest = await newest_timestamps(source, some, timeout)
+    ahead = {tp: at / 1000 - time.time() for tp, at in newest.items() if at / 1000 > time.time() + CLOCK_SLACK}
+    if not ahead:
+        return Finding(level="ok", about=about, what=f"no record of {flow.source} is from the future")
+    tp, seconds = max(ahead.items(), key=operator.itemgetter(1))
+    what = f"a record of {tp.topic}-{tp.partition} on {flow.source} is {seconds:.0f} s ahead of this machine's clock"
+    fix = "set this machine's clock, or the producers': lag in seconds, retention and a `start` at a time go by them"
+    return Finding(level="warning", about=about, what=what, fix=fix)
 
 
 async def _refused(target: Admin, topics: Iterable[str], settings: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What we may do on a cluster, as its brokers tell it. Without an authorizer that is everything."""
+"""What a cluster tells before a flow runs: what we may do there (without an authorizer everything), and its clocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import OffsetSpec
 
+from app.core.records import TopicPartition
 from app.errors import ClusterUnavailable
 from app.kafka.admin import DESCRIBE_CHUNK, Admin
 
@@ -31,4 +34,25 @@ async def topic_operations(admin: Admin, names: Iterable[str], timeout: float) -
                     raise ClusterUnavailable(alias=admin.alias, detail=error.args[0].str()) from error
                 continue
             found[name] = frozenset(operation.name for operation in described.authorized_operations or ())
+    return found
+
+
+async def newest_timestamps(
+    admin: Admin, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, int]:
+    """Return the highest timestamp of each partition's records, ms; those without a record, or an answer, are left out.
+
+    For a short look only: this asks through librdkafka (see log_offsets.py), since aiokafka's request knows no maximum.
+    """
+    wanted = {ClientPartition(*tp): OffsetSpec.max_timestamp() for tp in partitions}
+    if not wanted:
+        return {}
+    found = {}
+    for tp, future in admin.client.list_offsets(wanted, request_timeout=timeout).items():
+        try:
+            answer = await asyncio.wrap_future(future)
+        except KafkaException:  # no leader, say: its clock is not looked at
+            continue
+        if answer.offset >= 0:
+            found[TopicPartition(tp.topic, tp.partition)] = int(answer.timestamp)
     return found

@@ -190,6 +190,12 @@ def test_check_says_what_is_well_and_what_is_not(scene, unique, tmp_path):
     assert well.returncode == 0, well.stdout + well.stderr
     # the clusters are shared: heartbeats of other tests' flows are carried, too
     assert re.search(r"carries [1-9]\d* topics", well.stdout), well.stdout
+    assert "no record" in well.stdout
+    future = int(time.time() + 1800) * 1000
+    produce(flow.source, topic, [{"value": b"early", "timestamp": future}])
+    early = run(flow.config, "check")
+    assert early.returncode == 0, early.stdout + early.stderr
+    assert re.search(rf"warning .*a record of {topic}-0 on {flow.source_alias} is 1[78]\d\d s ahead", early.stdout)
     folder = tmp_path / "other"
     folder.mkdir()
     same = write_config(folder, {"a": flow.source, "b": flow.source}, [{"from": "a", "to": "b"}])
