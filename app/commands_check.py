@@ -73,6 +73,7 @@ async def findings_of(settings: Settings) -> AsyncIterator[Finding]:
             try:
                 ids[alias] = await admins[alias].cluster_id(settings.runtime.client_connect_timeout)
                 yield Finding(level="ok", about=f"cluster {alias}", what=f"answers, id {ids[alias]}")
+                yield _requests(alias, await admins[alias].too_old())
             except ReplicatorError as error:
                 bootstrap = settings.clusters[alias].bootstrap
                 fix = f"see whether {bootstrap} is reachable from here, and whether protocol and login are right"
@@ -86,6 +87,13 @@ async def findings_of(settings: Settings) -> AsyncIterator[Finding]:
     finally:
         for admin in admins.values():
             admin.close()
+
+
+def _requests(alias: str, too_old: list[str]) -> Finding:
+    if not too_old:
+        return Finding(level="ok", about=f"cluster {alias}", what="its Kafka has all requests that are used")
+    fix = "upgrade the brokers, or do without"
+    return Finding(level="warning", about=f"cluster {alias}", what="; ".join(too_old), fix=fix)
 
 
 def _versions() -> Finding:

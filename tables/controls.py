@@ -56,7 +56,7 @@ def controls_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[st
             else:
                 found[name] = Control.decode(value)
         except ValueError as error:
-            log.warning("flow %s: a control record is left out: %s", name, error)
+            log.warning("flow %s: a control record is left out, see who else writes to its topic: %s", name, error)
     return found
 
 

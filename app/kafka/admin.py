@@ -25,7 +25,7 @@ from app.kafka.clients import aiokafka_options, confluent_options
 from app.kafka.epoch_protocol import OffsetForLeaderEpoch
 from app.kafka.group_api import GroupApi
 from app.kafka.log_offsets import EARLIEST, LATEST, ask_leaders, log_offsets
-from app.kafka.metadata import DENIED, NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask
+from app.kafka.metadata import DENIED, NO_LEADER, UNKNOWN_TOPIC, Metadata, TopicMetadata, ask, too_old
 from app.kafka.reasons import told
 from app.kafka.settings import edits, setting
 
@@ -76,6 +76,11 @@ class Admin:
     async def cluster_id(self, timeout: float | None = None) -> str:
         """Return the cluster's own id, the proof of which cluster an address leads to."""
         return (await self._ask([], timeout)).cluster_id
+
+    async def too_old(self) -> list[str]:
+        """Return what will not work because the cluster's Kafka is too old."""
+        with self._named():
+            return await too_old(self._metadata_options, self._timeout)
 
     async def topics(self) -> dict[str, TopicInfo]:
         """Return every topic the cluster shows us, by name, with topic ids."""

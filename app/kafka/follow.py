@@ -110,7 +110,12 @@ class Follower:
         except ValueError as error:
             self.malformed += 1
             if self.malformed == 1:
-                log.warning("%s on %s: a record is left out: %s", self.topic, self._admin.alias, error)
+                log.warning(
+                    "%s on %s: a record is left out, see who else writes to this topic: %s",
+                    self.topic,
+                    self._admin.alias,
+                    error,
+                )
 
 
 class Publisher:

@@ -175,6 +175,26 @@ async def connected(options: dict[str, Any], timeout: float) -> AsyncIterator[AI
             await asyncio.wait_for(client.close(), 2)
 
 
+#: Requests that are leaned on: Kafka's key, the version, the first Kafka with it, and what does not work without.
+_LEANED_ON = (
+    (10, 4, "3.0", "consumer groups cannot be looked up"),
+    (3, 12, "3.1", "a topic that was created anew is not told from the one before"),
+)
+
+
+async def too_old(options: dict[str, Any], timeout: float) -> list[str]:
+    """Return what will not work with the broker that answers, for each the version that is needed. Raises as `ask`."""
+    async with connected(options, timeout) as client:
+        connection = await asyncio.wait_for(client._get_conn(client.get_random_node()), timeout)
+        if connection is None:
+            raise NotReady("the broker closed the connection")
+        return [
+            f"{lost} (Kafka {kafka} or later is needed)"
+            for key, version, kafka, lost in _LEANED_ON
+            if connection._versions.get(key, (0, 0))[1] < version
+        ]
+
+
 async def describe(client: AIOKafkaClient, topics: Iterable[str] | None) -> Metadata:
     """As `ask`, over a connection that is there."""
     node = client.get_random_node()

@@ -79,7 +79,12 @@ class Beginnings:
             return True
         if self.held.get(tp) != loss:
             self.held[tp] = loss
-            log.error("%s: %s; it is held (on_loss: stop)", self._config.name, loss, extra={"kind": "loss"})
+            log.error(
+                "%s: %s; it is held (on_loss: stop) until the flow says on_loss: report",
+                self._config.name,
+                loss,
+                extra={"kind": "loss"},
+            )
         return False
 
     async def _starts(

@@ -111,7 +111,11 @@ async def ensure_targets(
     ]
     refusals = await apply(steps, target, runtime)
     for topic in (topic for topic, seen in settings.items() if seen is None):
-        log.warning("%s: the settings of %s may not be seen; its copy gets the target's defaults", source.alias, topic)
+        log.warning(
+            "%s: the settings of %s may not be seen, its copy gets the target's defaults; grant DESCRIBE_CONFIGS",
+            source.alias,
+            topic,
+        )
     return {topic: f"{why[0]} cannot be made on {target.alias}: {why[1]}" for topic, why in refusals.items()}
 
 

@@ -191,6 +191,7 @@ def test_check_says_what_is_well_and_what_is_not(scene, unique, tmp_path):
     # the clusters are shared: heartbeats of other tests' flows are carried, too
     assert re.search(r"carries [1-9]\d* topics", well.stdout), well.stdout
     assert "no record" in well.stdout
+    assert well.stdout.count("its Kafka has all requests that are used") == 2
     future = int(time.time() + 1800) * 1000
     produce(flow.source, topic, [{"value": b"early", "timestamp": future}])
     early = run(flow.config, "check")
