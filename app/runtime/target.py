@@ -139,6 +139,7 @@ class TargetService(Service):  # type: ignore[misc]
 
     async def _live(self) -> None:
         while True:
+            self._renewed.clear()  # here, so that the pause below is one also while the target does not answer
             try:
                 await own_topics.ensure(self.alias, self.settings, own_topics.of_target(self.alias, self.settings))
                 await self._run()
@@ -155,7 +156,6 @@ class TargetService(Service):  # type: ignore[misc]
 
     async def _run(self) -> None:
         """Work until the app fails, or is to be another one."""
-        self._renewed.clear()
         self._app = self._new_app()
         self._unassigned()
         await self._app.start()
