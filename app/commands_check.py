@@ -121,8 +121,7 @@ async def _flow(flow: FlowConfig, settings: Settings, source: Admin, target: Adm
         own = [POSITIONS_TOPIC, RUNS_TOPIC, tasks_topic(flow.name), controls_topic(flow.target)]
         found = await topic_operations(target, own, timeout)
         yield _rights(about, f"read and write its own topics on {flow.target}", {"READ", "WRITE"}, found, found)
-        missing = [*own, *carried.values()]
-        missing = [topic for topic in missing if topic not in {*found, *on_target}]
+        missing = [topic for topic in (*own, *carried.values()) if topic not in found and topic not in on_target]
         for finding in _creation(about, flow, missing, await _refused(target, missing, settings)):
             yield finding
     except ReplicatorError as error:

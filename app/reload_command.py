@@ -11,7 +11,6 @@ import click
 
 from app.config import Settings
 from app.runtime.changes import Changes
-from app.runtime.reload import told
 
 #: Seconds a worker has: a flow that is built anew first commits what it has written.
 TIMEOUT = 60.0
@@ -41,7 +40,7 @@ def _ask(url: str, token: str) -> bool:
     except (OSError, ValueError) as error:
         click.echo(f"{url}: no answer: {error}", err=True)
         return False
-    click.echo(f"{url}: {told(found)}")
+    click.echo(f"{url}: {found}")
     return True
 
 

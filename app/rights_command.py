@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 import faust
@@ -67,11 +67,8 @@ def merged(rights: Iterable[Right]) -> list[Right]:
     for right in rights:
         key = (right.cluster, right.resource, right.pattern, right.name)
         before = found.get(key, right)
-        found[key] = Right(
-            cluster=right.cluster,
-            resource=right.resource,
-            pattern=right.pattern,
-            name=right.name,
+        found[key] = replace(
+            right,
             operations=tuple(dict.fromkeys((*before.operations, *right.operations))),
             why="; ".join(dict.fromkeys((*before.why.split("; "), *right.why.split("; ")))),
         )

@@ -12,7 +12,10 @@ from typing import Literal
 
 from app.core.naming import HEARTBEATS, Naming
 from app.core.runs import RUNS_TOPIC
-from app.core.selection import OWN_PREFIX, is_name
+from app.core.selection import OWN_PREFIX, beginning, is_name
+
+#: Kafka's word for what a name of a rule stands for.
+PatternType = Literal["LITERAL", "PREFIXED"]
 
 Resource = Literal["topic", "group", "transactional-id", "cluster"]
 
@@ -26,7 +29,7 @@ class Right:
 
     cluster: str
     resource: Resource
-    pattern: Literal["LITERAL", "PREFIXED"]
+    pattern: PatternType
     name: str
     operations: tuple[str, ...]
     why: str
@@ -84,7 +87,7 @@ def _on_target(wants: Wants) -> Iterable[Right]:
         "ALTER_CONFIGS" if wants.topic_configs else "DESCRIBE_CONFIGS",
     )
     copies += ("DELETE",) if wants.deletions else ()
-    own: dict[tuple[Literal["LITERAL", "PREFIXED"], str], str] = {
+    own: dict[tuple[PatternType, str], str] = {
         ("PREFIXED", OWN_PREFIX): "positions, tasks, controls, dead letters",
         ("LITERAL", HEARTBEATS): "heartbeats",
         ("LITERAL", naming.syncs_topic): "offset syncs",
@@ -116,7 +119,7 @@ def _cluster(alias: str, operations: tuple[str, ...], why: str) -> Right:
     return Right(cluster=alias, resource="cluster", pattern="LITERAL", name=CLUSTER, operations=operations, why=why)
 
 
-def _copies(wants: Wants) -> list[tuple[Literal["LITERAL", "PREFIXED"], str]]:
+def _copies(wants: Wants) -> list[tuple[PatternType, str]]:
     """Return the names that copies can have; heartbeats get the source in front whatever the naming."""
     naming = wants.naming
     prefix = naming.remote_topic("")
@@ -133,18 +136,18 @@ def _copies(wants: Wants) -> list[tuple[Literal["LITERAL", "PREFIXED"], str]]:
     return _patterns(found)
 
 
-def _patterns(entries: Iterable[str]) -> list[tuple[Literal["LITERAL", "PREFIXED"], str]]:
+def _patterns(entries: Iterable[str]) -> list[tuple[PatternType, str]]:
     """Return Kafka's patterns that hold everything which entries of an include list match, widest first.
 
     An authorizer knows names and beginnings of names: what an entry has behind its first `*`, and a regular expression,
     it cannot be told.
     """
-    found: list[tuple[Literal["LITERAL", "PREFIXED"], str]] = []
+    found: list[tuple[PatternType, str]] = []
     for entry in dict.fromkeys(entries):
-        beginning = "" if entry.startswith("re:") else entry.partition("*")[0]
-        if not beginning:
+        start = beginning(entry)
+        if not start:
             return [("LITERAL", "*")]
-        found.append(("LITERAL", entry) if is_name(entry) else ("PREFIXED", beginning))
+        found.append(("LITERAL", entry) if is_name(entry) else ("PREFIXED", start))
     prefixes = [name for pattern, name in found if pattern == "PREFIXED"]
     return [
         (pattern, name)

@@ -60,6 +60,11 @@ def is_name(entry: str) -> bool:
     return "*" not in entry and not entry.startswith(_REGEX)
 
 
+def beginning(entry: str) -> str:
+    """Return what every name begins with that an entry matches; empty when that can be anything."""
+    return "" if entry.startswith(_REGEX) else entry.partition("*")[0]
+
+
 def never_a_topic(entry: str) -> str | None:
     """Say why an entry without `re:` cannot match any topic: it holds characters that no topic name has.
 

@@ -93,17 +93,18 @@ class Admin:
 
     async def gone(self, names: Iterable[str]) -> frozenset[str]:
         """Return those of `names` of which the cluster says that they do not exist, not that we may not see them."""
-        wanted = list(names)
-        if not wanted:
-            return frozenset()
-        return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == UNKNOWN_TOPIC)
+        return await self._answered(names, UNKNOWN_TOPIC)
 
     async def denied(self, names: Iterable[str]) -> frozenset[str]:
         """Return those of `names` of which the cluster does not even say whether they exist."""
+        return await self._answered(names, DENIED)
+
+    async def _answered(self, names: Iterable[str], code: int) -> frozenset[str]:
+        """Return those of `names` that the cluster answers with this code."""
         wanted = list(names)
         if not wanted:
             return frozenset()
-        return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == DENIED)
+        return frozenset(topic.name for topic in (await self._ask(wanted)).topics if topic.error_code == code)
 
     async def _ask(self, topics: Iterable[str] | None, timeout: float | None = None) -> Metadata:
         with self._named():

@@ -114,7 +114,7 @@ def certificate_problems(clusters: Mapping[str, ClusterConfig]) -> tuple[Problem
         try:
             _ssl_context(cluster)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
-            what = f"certificates cannot be loaded: {error.strerror or error if isinstance(error, OSError) else error}"
+            what = f"certificates cannot be loaded: {getattr(error, 'strerror', None) or error}"
             named = [
                 f"{name} {path}"
                 for name in ("ca_location", "certificate_location", "key_location")

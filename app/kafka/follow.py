@@ -110,12 +110,7 @@ class Follower:
         except ValueError as error:
             self.malformed += 1
             if self.malformed == 1:
-                log.warning(
-                    "%s on %s: a record is left out, see who else writes to this topic: %s",
-                    self.topic,
-                    self._admin.alias,
-                    error,
-                )
+                log.warning("%s: a record is left out, see who else writes to this topic: %s", self.place, error)
 
 
 class Publisher:

@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka.abc import AbstractTokenProvider
@@ -44,12 +44,9 @@ class Grant:
 
     url: str
     client_id: str
-    client_secret: str
+    client_secret: str = field(repr=False)
     scope: str | None
     ca_location: str | None
-
-    def __repr__(self) -> str:
-        return f"Grant(url={self.url!r}, client_id={self.client_id!r})"
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]

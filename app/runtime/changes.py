@@ -31,6 +31,19 @@ class Changes:
         """Flows for which the leader of their target works in another way, or not any more."""
         return frozenset((*self.started, *self.stopped, *self.rebuilt))
 
+    def __str__(self) -> str:
+        said = [
+            f"{what} {', '.join(names)}"
+            for what, names in (
+                ("started", self.started),
+                ("stopped", self.stopped),
+                ("built anew", self.rebuilt),
+                ("another limit for", self.limited),
+            )
+            if names
+        ]
+        return "; ".join(said) or "nothing has changed"
+
 
 def changes(old: Settings, new: Settings) -> Changes:
     """Compare what this worker runs with what it is to run."""

@@ -216,13 +216,12 @@ class FlowService(Service):  # type: ignore[misc]
         its beginning to its end.
         """
         self.pace.change(config.limits.bytes_per_second)
-        if rebuild:
-            self._next = config, settings
-            self._asked.set()
-        elif self._next is None:
+        if not rebuild and self._next is None:
             self.config, self.settings = config, settings
-        else:
-            self._next = config, settings
+            return
+        self._next = config, settings
+        if rebuild:
+            self._asked.set()
 
     def _apply(self, control: Control) -> None:
         if control.paused:

@@ -30,8 +30,7 @@ class Hangup(Service):  # type: ignore[misc]
 
     async def on_stop(self) -> None:
         """Listen no longer."""
-        if not _in_terminal():
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
         for job in self._jobs:
             job.cancel()
 

@@ -67,28 +67,32 @@ class Partitions:
         """
         known = {*filter(is_name, self._config.topics.include), *self.catalog.selected}
         known |= {tp.topic for task in self.share.tasks.values() for tp in task.stored}
-        chosen = {topic for topic in known if isinstance(select(topic, self._rules), Selected)}
+        absent = known - catalog.topics.keys()
+        chosen = {topic for topic in absent if isinstance(select(topic, self._rules), Selected)}
         return dict.fromkeys(
-            sorted(await self._ports.source_admin.denied(chosen - catalog.topics.keys())),
+            sorted(await self._ports.source_admin.denied(chosen)),
             f"{self._config.source} does not show it to this user; `faust -A app rights` lists what to grant",
         )
 
     def _note_hidden(self, hidden: dict[str, str]) -> None:
         for topic in hidden.keys() - self.hidden.keys():
-            log.error("%s: topic %s is held: %s", self._config.name, topic, hidden[topic])
+            self._tell_held(topic, hidden[topic])
         self.hidden = hidden
 
     def deny(self, topic: str) -> None:
         """Hold a topic that the source does not let us read; the next discovery tries it again."""
         reason = f"{self._config.source} does not let this user read it; `faust -A app rights` lists what to grant"
         if topic not in self._known_denials:
-            log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
+            self._tell_held(topic, reason)
         self.denied[topic] = reason
         self._known_denials.add(topic)
         for task in self.share.tasks.values():
             partitions = [tp for tp in task.routes if tp.topic == topic]
             self._ports.reader.drop(partitions)
             task.remove(partitions)
+
+    def _tell_held(self, topic: str, reason: str) -> None:
+        log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
 
     @property
     def held(self) -> dict[str, str]:
@@ -127,7 +131,7 @@ class Partitions:
             self._config.sync.core_rules(),
         )
         for topic, reason in self.refused.items():
-            log.error("%s: topic %s is held: %s", self._config.name, topic, reason)
+            self._tell_held(topic, reason)
         await self._begin({tp: route for tp, route in new.items() if tp.topic not in self.refused})
 
     def _routes(self, numbers: frozenset[int]) -> dict[TopicPartition, Route]:

@@ -51,7 +51,7 @@ class Reloader:
             found = changes(self._supervisor.settings, settings)
             await self._follow(settings, found)
             self.loaded, self.problem = time.time(), None
-            log.warning("reload: %s", told(found))
+            log.warning("reload: %s", found)
             return found
 
     async def _usable(self) -> Settings:
@@ -75,18 +75,3 @@ class Reloader:
             supervisor.flows[name].take_up(configs[name], settings, rebuild=name in found.rebuilt)
         for name in found.started:
             await supervisor.add(await self._hosting.host(configs[name], settings))
-
-
-def told(found: Changes) -> str:
-    """Say what a reload did."""
-    said = [
-        f"{what} {', '.join(names)}"
-        for what, names in (
-            ("started", found.started),
-            ("stopped", found.stopped),
-            ("built anew", found.rebuilt),
-            ("another limit for", found.limited),
-        )
-        if names
-    ]
-    return "; ".join(said) or "nothing has changed"

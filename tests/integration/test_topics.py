@@ -29,6 +29,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from dev.kafka.security import AUTHORIZED
 from tests.support.records import create_topic, end_offsets, numbered, produce, read_all, topics, wait_for_count
 from tests.support.worker import ROOT
 
@@ -236,11 +237,7 @@ def acls(bootstrap: str) -> set[AclBinding]:
 @pytest.mark.slow
 def test_rights_to_read_and_prohibitions_go_along_and_only_ours_are_removed(make_broker, scene, unique):
     """failures.md B40."""
-    secured = {
-        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super_users": "User:ANONYMOUS",
-    }
-    brokers = [make_broker(**secured), make_broker(**secured)]
+    brokers = [make_broker(**AUTHORIZED), make_broker(**AUTHORIZED)]
     for broker in brokers:
         broker.start()
     for broker in brokers:

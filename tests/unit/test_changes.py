@@ -8,7 +8,6 @@ import pytest
 
 from app.config import Settings
 from app.runtime.changes import Changes, changes, needs_restart
-from app.runtime.reload import told
 
 
 def document(**more: Any) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def settings(**more: Any) -> Settings:
 def test_the_same_changes_nothing() -> None:
     found = changes(settings(), settings())
     assert found == Changes(kept=("a__b", "b__c"))
-    assert told(found) == "nothing has changed"
+    assert str(found) == "nothing has changed"
     assert not found.moved
 
 
@@ -50,7 +49,7 @@ def test_flows_come_and_go() -> None:
     found = changes(settings(), new)
     assert found == Changes(started=("a__c",), stopped=("a__b",), kept=("b__c",))
     assert found.moved == {"a__b", "a__c"}
-    assert told(found) == "started a__c; stopped a__b"
+    assert str(found) == "started a__c; stopped a__b"
 
 
 def test_flows_of_targets_that_other_workers_serve_are_not_this_worker_s() -> None:
