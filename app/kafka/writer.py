@@ -5,6 +5,9 @@ Both writers have one contract:
        the positions are durable on the target, positions never before the records that they cover.
     B. After any failure the writer stays failed: `write` and `commit` raise (those that wait for an answer, too),
        nothing more is sent, and the owner makes a new writer and reads again from the last durable positions.
+    C. A partition has one request in flight, as aiokafka's sender keeps it. With two, the first could come before the
+       broker leads a topic that was just created, the second be taken whatever its sequence number, and the first be
+       refused for ever (KAFKA-15591).
 """
 
 from __future__ import annotations

@@ -107,7 +107,13 @@ class Run:
     def produce(self) -> None:
         """Write the numbers at a steady rate; a broker that is away only delays them."""
         producer = Producer(
-            {"bootstrap.servers": self.source.bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
+            {
+                "bootstrap.servers": self.source.bootstrap,
+                "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": 1,  # with more, a new topic can miss the first (KAFKA-15591)
+                "linger.ms": 5,
+                "log_level": 0,
+            }
         )
         begun = time.monotonic()
         for number in range(self.records):

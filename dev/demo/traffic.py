@@ -58,6 +58,7 @@ class Traffic(threading.Thread):
                     "bootstrap.servers": bootstrap,
                     # A repeat of ours would look like one of the replicator's.
                     "enable.idempotence": True,
+                    "max.in.flight.requests.per.connection": 1,  # with more, a new topic can miss the first (KAFKA-15591)
                     "linger.ms": 20,
                     "compression.type": topic.codec,
                     "log_level": 0,
