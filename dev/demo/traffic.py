@@ -56,9 +56,10 @@ class Traffic(threading.Thread):
             topic.codec: Producer(
                 {
                     "bootstrap.servers": bootstrap,
-                    # A repeat of ours would look like one of the replicator's.
+                    # A repeat of ours would look like one of the replicator's, and so would what a new topic misses of
+                    # several first requests (KAFKA-15591).
                     "enable.idempotence": True,
-                    "max.in.flight.requests.per.connection": 1,  # with more, a new topic can miss the first (KAFKA-15591)
+                    "max.in.flight.requests.per.connection": 1,
                     "linger.ms": 20,
                     "compression.type": topic.codec,
                     "log_level": 0,
