@@ -8,7 +8,8 @@ pinned in pyproject.toml, and tests/integration/test_batch_contract.py holds wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -17,7 +18,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from app.core.records import TopicPartition
-from app.kafka.formats import CODEC, LENGTH_ENDS, NO_EPOCH, V2, LegacyBatch, walk
+from app.kafka.formats import CODEC, FAST_CHECKSUMS, LENGTH_ENDS, NO_EPOCH, V2, LegacyBatch, is_whole, walk
 from app.kafka.safe_clients import SafeConsumer, rebind
 
 Header = tuple[str, bytes | None]
@@ -84,10 +85,10 @@ class _WholeBatches:
     all of a response as the format of its first message, so an old log that changes formats is cut where it does.
     """
 
-    __slots__ = ("_ahead", "_heads", "_records", "_size", "batch_size", "leader_epoch")
+    __slots__ = ("_ahead", "_data", "_heads", "_records", "batch_size", "leader_epoch")
 
     def __init__(self, data: bytes) -> None:
-        self._size = len(data)
+        self._data = data
         heads, parts = walk(data)
         self._heads, self._ahead = iter(heads), iter(parts)
         self._records = MemoryRecords(next(self._ahead))
@@ -95,7 +96,7 @@ class _WholeBatches:
         self.batch_size = 0
 
     def size_in_bytes(self) -> int:
-        return self._size
+        return len(self._data)
 
     def has_next(self) -> bool:
         if not self._records.has_next() and (part := next(self._ahead, None)) is not None:
@@ -103,20 +104,25 @@ class _WholeBatches:
         return bool(self._records.has_next())
 
     def next_batch(self) -> _WholeBatch:
-        length, epoch, magic, attributes = next(self._heads)
-        self.batch_size = LENGTH_ENDS + length
+        head = next(self._heads)
+        self.batch_size = LENGTH_ENDS + head.length
         batch = self._records.next_batch()
-        self.leader_epoch = epoch if magic >= V2 else NO_EPOCH
-        return _WholeBatch(batch if magic >= V2 else LegacyBatch(batch, attributes & CODEC))
+        if head.magic < V2:
+            self.leader_epoch = NO_EPOCH
+            return _WholeBatch(LegacyBatch(batch, head.attributes & CODEC), batch.validate_crc)
+        self.leader_epoch = head.epoch
+        check = partial(is_whole, self._data, head) if FAST_CHECKSUMS else batch.validate_crc
+        return _WholeBatch(batch, check)
 
 
 class _WholeBatch:
     """A batch that yields itself once; everything else the fetcher asks is answered by the batch."""
 
-    __slots__ = ("batch",)
+    __slots__ = ("batch", "validate_crc")
 
-    def __init__(self, batch: Any) -> None:
+    def __init__(self, batch: Any, validate_crc: Callable[[], bool]) -> None:
         self.batch = batch
+        self.validate_crc = validate_crc
 
     def __iter__(self) -> Iterator[_WholeBatch]:
         yield self

@@ -14,10 +14,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import KafkaConnectionError, KafkaError
-from aiokafka.producer.sender import AddPartitionsToTxnHandler, Sender
+from aiokafka.producer.sender import AddPartitionsToTxnHandler, Sender, SendProduceReqHandler
 from aiokafka.protocol.metadata import MetadataRequest
 
 from app.kafka.reasons import told
+from app.kafka.wire import Frames, PartedProduceRequest, Streams, protocol
 
 #: Seconds that a broker has to answer the farewell of a TLS connection.
 FAREWELL = 0.2
@@ -37,6 +38,25 @@ def rebind(function: Any, **names: Any) -> Callable[..., Any]:
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+    connect = rebind(AIOKafkaConnection.connect, asyncio=Streams, AIOKafkaProtocol=protocol)
+    _take_apart = rebind(AIOKafkaConnection._handle_frame, io=Frames)
+
+    @staticmethod
+    async def _read(self_ref: Any) -> None:
+        """As aiokafka's: without a reference to the connection while it waits."""
+        wire = None if (self := self_ref()) is None else self._reader
+        self = None
+        while wire is not None:
+            frame = await wire.frame()
+            if (self := self_ref()) is None:
+                return
+            self._handle_frame(frame)
+            self = None
+
+    def _handle_frame(self, frame: Any) -> None:
+        correlation_id, *_ = self._requests[0]
+        self._take_apart(frame.getvalue() if correlation_id is None else frame)  # a bare token of SASL has no number
+
     def close(self, reason: Any = None, exc: Any = None) -> Any:
         """As aiokafka's. A TLS connection waits for the broker's farewell, which may not come: 30 s under uvloop."""
         writer = self._writer
@@ -110,7 +130,12 @@ class _QuickToJoin(AddPartitionsToTxnHandler):  # type: ignore[misc]
     handle_response = rebind(AddPartitionsToTxnHandler.handle_response, BACKOFF_OVERRIDE=0.003)
 
 
+class _Produce(SendProduceReqHandler):  # type: ignore[misc]
+    create_request = rebind(SendProduceReqHandler.create_request, ProduceRequest=PartedProduceRequest)
+
+
 class _Sender(Sender):  # type: ignore[misc]
+    _send_produce_req = rebind(Sender._send_produce_req, SendProduceReqHandler=_Produce)
     _do_add_partitions_to_txn = rebind(Sender._do_add_partitions_to_txn, AddPartitionsToTxnHandler=_QuickToJoin)
 
 

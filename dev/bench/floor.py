@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import uvloop
@@ -16,15 +17,21 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.memory_records import _MemoryRecordsPy
 
 from app.kafka.batches import BatchConsumer, BatchRecords, SourceBatch
+from app.kafka.formats import NO_EPOCH
 from app.kafka.safe_clients import SafeProducer, rebind
 
 
 class RawBatch:
-    """A batch with its bytes; everything else is answered by aiokafka's own."""
+    """A batch with its bytes that yields itself once; everything else is answered by aiokafka's own."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
         self._batch = batch
+        self.batch = self
+        self.offset = batch.next_offset - 1
         self.raw = raw
+
+    def __iter__(self) -> Iterator[RawBatch]:
+        yield self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
@@ -32,6 +39,9 @@ class RawBatch:
 
 class RawRecords:
     """The batches of one partition's part of a fetch response."""
+
+    leader_epoch = NO_EPOCH
+    batch_size = 0
 
     def __init__(self, data: bytes) -> None:
         self._records = _MemoryRecordsPy(data)
