@@ -112,5 +112,11 @@ def test_what_the_dead_letter_topic_refuses_too_holds_the_partition(scene, uniqu
     assert reason.startswith("held at offset 0: the target refuses records for ")
     assert f"so does {dead_letter}" in reason
     assert not read_all(flow.target, dead_letter)
-    # What was written beside the refused record is no part of a transaction that commits.
-    assert read_all(flow.target, flow.remote(topic)) == []
+    # What was written beside the refused record is no part of a transaction that commits. On a slow machine a try can
+    # come to its end (SLICE) behind the first record: that is committed then, with its position.
+    copied = [record.value for record in read_all(flow.target, flow.remote(topic))]
+    assert copied in ([], [b"1"])
+    if copied:
+        place = f"held at offset {len(copied)}: "
+        worker.wait(lambda: worker.flow(flow.flow)["held"].get(f"{topic}-0", "").startswith(place), 60, place)
+        assert [record.value for record in read_all(flow.target, flow.remote(topic))] == copied
