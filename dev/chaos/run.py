@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.kafka import Broker, free_port, start_all
+from dev.kafka.producing import ONE_AT_A_TIME
 
 TOPIC, PARTITIONS = "numbers", 6
 SOURCE, TARGET = "chaos-source", "chaos-target"
@@ -109,8 +110,7 @@ class Run:
         producer = Producer(
             {
                 "bootstrap.servers": self.source.bootstrap,
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 1,  # with more, a new topic can miss the first (KAFKA-15591)
+                **ONE_AT_A_TIME,
                 "linger.ms": 5,
                 "log_level": 0,
             }

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from dev.kafka.producing import ONE_AT_A_TIME
+
 RECORDS_PER_SECOND = 400
 
 
@@ -56,10 +58,7 @@ class Traffic(threading.Thread):
             topic.codec: Producer(
                 {
                     "bootstrap.servers": bootstrap,
-                    # A repeat of ours would look like one of the replicator's, and so would what a new topic misses of
-                    # several first requests (KAFKA-15591).
-                    "enable.idempotence": True,
-                    "max.in.flight.requests.per.connection": 1,
+                    **ONE_AT_A_TIME,
                     "linger.ms": 20,
                     "compression.type": topic.codec,
                     "log_level": 0,

@@ -10,10 +10,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-#: With several requests in flight even an idempotent producer loses its first records to a topic that was just created:
-#: the first request may come before the broker leads the partition, and the second is taken whatever its sequence
-#: number (KAFKA-15591).
-ONE_AT_A_TIME = {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1}
+from dev.kafka.producing import ONE_AT_A_TIME
 
 
 class Record(NamedTuple):

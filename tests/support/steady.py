@@ -7,7 +7,7 @@ import time
 
 from confluent_kafka import Producer
 
-from tests.support.records import ONE_AT_A_TIME
+from dev.kafka.producing import ONE_AT_A_TIME
 
 
 class Steady:
